@@ -128,6 +128,7 @@ export { ChatError, type ChatErrorReason } from './library/chat/chat-error.js';
 export type { ChatSession } from './library/chat/chat-session.js';
 export { type CallContext, type ChatTool, tool } from './library/chat/chat-tool.js';
 export type {
+  CallResult,
   ChatAnswer,
   ChatEvent,
   ChatInput,
@@ -135,6 +136,7 @@ export type {
   ChatSettings,
   FinishedCall,
   ObjectOf,
+  PendingCall,
   SendOptions,
   WhenFull,
 } from './library/chat/chat-types.js';

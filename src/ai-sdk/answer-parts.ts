@@ -3,66 +3,51 @@ import type {
   LanguageModelV3StreamPart,
   LanguageModelV3Usage,
 } from '@ai-sdk/provider';
-import type { FinishReason } from '../../callbacks/token-request.js';
-import {
-  type ChatPiece,
-  CollectedCalls,
-  type ToolCall,
-  type ToolCallPart,
-} from '../generation/chat-pieces.js';
+import type { ChatPiece, ToolCallPart } from '../generation/chat-pieces.js';
+import { CollectedAnswer } from '../library/collected-answer.js';
 
-/** Counts tokens and calls of an answer, piece by piece. */
-export class AnswerSummary {
-  readonly #calls = new CollectedCalls();
-  #promptTokens = 0;
-  #cachedTokens = 0;
-  #tokens = 0;
-  #reason: FinishReason = 'cancelled';
+/** What an answer took, as the SDK has it. */
+export function usageOf({
+  promptTokens,
+  cachedTokens,
+  generatedTokens,
+}: CollectedAnswer): LanguageModelV3Usage {
+  return {
+    inputTokens: {
+      total: promptTokens,
+      noCache: promptTokens - cachedTokens,
+      cacheRead: cachedTokens,
+      cacheWrite: undefined,
+    },
+    outputTokens: { total: generatedTokens, text: undefined, reasoning: undefined },
+  };
+}
 
-  add({ promptTokens, cachedTokens, tokens, toolCalls = [], finishReason }: ChatPiece): void {
-    this.#promptTokens = promptTokens ?? this.#promptTokens;
-    this.#cachedTokens = cachedTokens ?? this.#cachedTokens;
-    this.#tokens += tokens.length;
-    this.#calls.add(toolCalls);
-    this.#reason = finishReason ?? this.#reason;
-  }
-
-  get calls(): readonly ToolCall[] {
-    return this.#calls.list;
-  }
-
-  get usage(): LanguageModelV3Usage {
-    const [total, cacheRead, written] = [this.#promptTokens, this.#cachedTokens, this.#tokens];
-    return {
-      inputTokens: { total, noCache: total - cacheRead, cacheRead, cacheWrite: undefined },
-      outputTokens: { total: written, text: undefined, reasoning: undefined },
-    };
-  }
-
-  get finishReason(): LanguageModelV3FinishReason {
-    const raw = this.#reason;
-    if (raw === 'stop') return { unified: this.calls.length > 0 ? 'tool-calls' : 'stop', raw };
-    return { unified: raw === 'length' ? 'length' : 'other', raw };
-  }
+export function finishReasonOf({ finishReason: raw, calls }: CollectedAnswer): LanguageModelV3FinishReason {
+  if (raw === 'stop') return { unified: calls.length > 0 ? 'tool-calls' : 'stop', raw };
+  return { unified: raw === 'length' ? 'length' : 'other', raw };
 }
 
 /** Cuts an answer into the SDK's parts: texts and reasonings with beginnings and ends, calls as they are written and whole. */
 export class StreamParts {
-  readonly #summary = new AnswerSummary();
+  readonly #answer = new CollectedAnswer();
   #open: { type: 'text' | 'reasoning' | 'tool-input'; id: string } | null = null;
   #texts = 0;
 
   /** The parts of a piece. */
   of(piece: ChatPiece): LanguageModelV3StreamPart[] {
-    this.#summary.add(piece);
+    this.#answer.add(piece);
     const parts: LanguageModelV3StreamPart[] = [];
     if (piece.reasoning !== undefined) this.#text('reasoning', piece.reasoning, parts);
     if (piece.text !== '') this.#text('text', piece.text, parts);
     for (const part of piece.toolCalls ?? []) this.#call(part, parts);
     if (piece.finishReason !== null) {
       this.#close(parts);
-      const { usage, finishReason } = this.#summary;
-      parts.push({ type: 'finish', usage, finishReason });
+      parts.push({
+        type: 'finish',
+        usage: usageOf(this.#answer),
+        finishReason: finishReasonOf(this.#answer),
+      });
     }
     return parts;
   }
@@ -91,7 +76,7 @@ export class StreamParts {
     this.#open = null;
     parts.push({ type: `${type}-end`, id });
     if (type !== 'tool-input') return;
-    const { name, arguments: input } = this.#summary.calls.find((call) => call.id === id)!;
+    const { name, arguments: input } = this.#answer.calls.find((call) => call.id === id)!;
     parts.push({ type: 'tool-call', toolCallId: id, toolName: name, input });
   }
 }

@@ -1,6 +1,7 @@
 import type { LanguageModelV3CallOptions, SharedV3Warning } from '@ai-sdk/provider';
 import type { FunctionTool } from '../generation/tools/types.js';
 import type { GenerateOptions } from '../library/answers.js';
+import { given } from '../library/foreign-content.js';
 import { messagesOf } from './prompt-messages.js';
 
 /** Options of Skein for a call of the SDK, and what of the call is not followed. */
@@ -38,10 +39,6 @@ export function askedCall(call: LanguageModelV3CallOptions): AskedCall {
     seed: call.seed,
     signal: call.abortSignal,
   };
+  // What the call says nothing of is as providerOptions say.
   return { options: { ...call.providerOptions?.skein, ...given(options) }, warnings };
-}
-
-/** What the call says nothing of is as providerOptions say. */
-function given(options: GenerateOptions): GenerateOptions {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }

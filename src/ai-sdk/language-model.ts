@@ -8,10 +8,9 @@ import type {
   LanguageModelV3StreamResult,
   SharedV3Warning,
 } from '@ai-sdk/provider';
-import { HostClosedError } from '../../callbacks/token-request.js';
-import type { ChatPiece } from '../generation/chat-pieces.js';
+import { CollectedAnswer, untilEnd } from '../library/collected-answer.js';
 import type { Skein } from '../library/skein.js';
-import { AnswerSummary, StreamParts } from './answer-parts.js';
+import { finishReasonOf, StreamParts, usageOf } from './answer-parts.js';
 import { askedCall } from './call-options.js';
 
 /**
@@ -37,31 +36,30 @@ class SkeinLanguageModel implements LanguageModelV3 {
 
   async doGenerate(call: LanguageModelV3CallOptions): Promise<LanguageModelV3GenerateResult> {
     const { options, warnings } = askedCall(call);
-    const summary = new AnswerSummary();
-    const [texts, thoughts]: [string[], string[]] = [[], []];
-    for await (const piece of this.#skein.generate(options)) {
-      checkEnd(piece, call.abortSignal);
-      summary.add(piece);
-      warnings.push(...warningsOf(piece));
-      texts.push(piece.text);
-      thoughts.push(piece.reasoning ?? '');
-    }
-    const [text, reasoning] = [texts.join(''), thoughts.join('')];
+    const answer = new CollectedAnswer();
+    for await (const piece of untilEnd(this.#skein.generate(options), call.abortSignal)) answer.add(piece);
+    const { text, reasoning } = answer;
+    warnings.push(...answer.warnings.map(asWarning));
     const content: LanguageModelV3Content[] = [];
     if (reasoning !== '') content.push({ type: 'reasoning', text: reasoning });
     if (text !== '') content.push({ type: 'text', text });
-    for (const { id, name, arguments: input } of summary.calls)
+    for (const { id, name, arguments: input } of answer.calls)
       content.push({ type: 'tool-call', toolCallId: id, toolName: name, input });
-    const { usage, finishReason } = summary;
-    return { content, usage, finishReason, warnings, response: this.#response() };
+    return {
+      content,
+      usage: usageOf(answer),
+      finishReason: finishReasonOf(answer),
+      warnings,
+      response: this.#response(),
+    };
   }
 
   async doStream(call: LanguageModelV3CallOptions): Promise<LanguageModelV3StreamResult> {
     const { options, warnings } = askedCall(call);
-    const pieces = this.#skein.generate(options);
+    const pieces = untilEnd(this.#skein.generate(options), call.abortSignal);
     // What is refused makes the call fail, not the stream.
     let next = await pieces.next();
-    if (!next.done) warnings.push(...warningsOf(next.value));
+    if (!next.done) warnings.push(...(next.value.warnings ?? []).map(asWarning));
     const parts = new StreamParts();
     const begin: LanguageModelV3StreamPart[] = [
       { type: 'stream-start', warnings },
@@ -75,7 +73,6 @@ class SkeinLanguageModel implements LanguageModelV3 {
         // A piece may have no part, and pull is not called again before there is one.
         for (let isMade = false; !isMade; next = await pieces.next()) {
           if (next.done) return controller.close();
-          checkEnd(next.value, call.abortSignal);
           for (const part of parts.of(next.value)) {
             controller.enqueue(part);
             isMade = true;
@@ -94,12 +91,4 @@ class SkeinLanguageModel implements LanguageModelV3 {
   }
 }
 
-/** @throws the signal's reason, or HostClosedError, for an answer that was cut off */
-function checkEnd({ finishReason }: ChatPiece, signal: AbortSignal | undefined): void {
-  if (finishReason !== 'cancelled') return;
-  signal?.throwIfAborted();
-  throw new HostClosedError('The engine was closed before this answer was complete.');
-}
-
-const warningsOf = ({ warnings = [] }: ChatPiece): SharedV3Warning[] =>
-  warnings.map((message) => ({ type: 'other', message }));
+const asWarning = (message: string): SharedV3Warning => ({ type: 'other', message });

@@ -1,11 +1,11 @@
 import type {
-  LanguageModelV3FilePart,
   LanguageModelV3Message,
   LanguageModelV3Prompt,
   LanguageModelV3ToolResultPart,
 } from '@ai-sdk/provider';
 import type { ChatMessage, ChatTextPart } from '../../models/chat-message.js';
-import { InvalidRequestError } from '../errors/request-errors.js';
+import { answerMessage, resultMessage } from '../library/collected-answer.js';
+import { contentOf, filePart } from '../library/foreign-content.js';
 
 /** The SDK's prompt as messages of Skein. @throws InvalidRequestError for a file that no model here reads */
 export function messagesOf(prompt: LanguageModelV3Prompt): ChatMessage[] {
@@ -18,38 +18,21 @@ function messagesOfOne(message: LanguageModelV3Message): ChatMessage[] {
     case 'system':
       return [{ role: 'system', content: message.content }];
     case 'user':
-      return [{ role: 'user', content: userContent(message.content) }];
+      return [{ role: 'user', content: contentOf(userParts(message.content)) }];
     case 'assistant':
       return [assistantMessage(message.content)];
     case 'tool':
-      return message.content.flatMap((part) => (part.type === 'tool-result' ? [resultMessage(part)] : []));
+      return message.content.flatMap((part) =>
+        part.type === 'tool-result' ? [resultMessage(part.toolCallId, outputText(part.output))] : [],
+      );
   }
 }
 
 type ContentOf<Role> = Extract<LanguageModelV3Message, { role: Role }>['content'];
 
-function userContent(parts: ContentOf<'user'>): string | ChatTextPart[] {
-  const [only] = parts;
-  if (parts.length === 1 && only!.type === 'text') return only!.text;
+function userParts(parts: ContentOf<'user'>): ChatTextPart[] {
   return parts.map((part) => (part.type === 'text' ? { type: 'text', text: part.text } : filePart(part)));
 }
-
-function filePart({ data, mediaType }: LanguageModelV3FilePart): ChatTextPart {
-  if (mediaType.startsWith('image/')) {
-    if (data instanceof URL) return { type: 'image_url', image_url: { url: data.href } };
-    return { type: 'image', image: bytesOf(data) };
-  }
-  if (mediaType.startsWith('text/') && !(data instanceof URL))
-    return { type: 'text', text: new TextDecoder().decode(bytesOf(data)) };
-  throw new InvalidRequestError(
-    `A file of the type ${mediaType} is not read; pictures and texts are.`,
-    'prompt',
-  );
-}
-
-/** A file is bytes, or base64. */
-const bytesOf = (data: Uint8Array | string) =>
-  typeof data === 'string' ? Buffer.from(data, 'base64') : data;
 
 function assistantMessage(parts: ContentOf<'assistant'>): ChatMessage {
   const textOf = (type: 'text' | 'reasoning') =>
@@ -57,19 +40,9 @@ function assistantMessage(parts: ContentOf<'assistant'>): ChatMessage {
   const calls = parts.flatMap((part) => {
     if (part.type !== 'tool-call') return [];
     const { toolCallId: id, toolName: name, input } = part;
-    return [{ id, type: 'function', function: { name, arguments: JSON.stringify(input) } }];
+    return [{ id, name, arguments: JSON.stringify(input) }];
   });
-  const reasoning = textOf('reasoning');
-  return {
-    role: 'assistant',
-    content: textOf('text'),
-    ...(reasoning !== '' && { reasoning_content: reasoning }),
-    ...(calls.length > 0 && { tool_calls: calls }),
-  };
-}
-
-function resultMessage({ toolCallId, output }: LanguageModelV3ToolResultPart): ChatMessage {
-  return { role: 'tool', tool_call_id: toolCallId, content: outputText(output) };
+  return answerMessage(textOf('text'), textOf('reasoning'), calls);
 }
 
 function outputText(output: LanguageModelV3ToolResultPart['output']): string {

@@ -1,8 +1,8 @@
-import { type FinishReason, HostClosedError, type TokenBeams } from '../../callbacks/token-request.js';
+import type { FinishReason, TokenBeams } from '../../callbacks/token-request.js';
 import type { ChatMessage } from '../../models/chat-template.js';
 import type { BadWord } from '../generation/bad-words.js';
 import type { ReasoningOptions } from '../generation/chat-options.js';
-import { type ChatPiece, CollectedCalls, chatPieces, type ToolCall } from '../generation/chat-pieces.js';
+import { type ChatPiece, chatPieces, type ToolCall } from '../generation/chat-pieces.js';
 import type { ChatPlan } from '../generation/chat-plan.js';
 import type { DryBreaker } from '../generation/dry-breakers.js';
 import type { GuidedOptions } from '../generation/guided.js';
@@ -14,6 +14,7 @@ import type {
 } from '../generation/text-generation.js';
 import type { PromptTokens } from '../generation/text-model.js';
 import type { FunctionTool } from '../generation/tools/types.js';
+import { CollectedAnswer, untilEnd } from './collected-answer.js';
 
 /** A gap in a text, which the answer fills. */
 export interface InfillOptions {
@@ -134,35 +135,27 @@ export async function whole(
   plan: AnswerPlan | null,
   signal: AbortSignal | undefined,
 ): Promise<Completion> {
-  const texts: string[] = [];
+  const answer = new CollectedAnswer();
   const tokens: number[] = [];
   const logProbs: TextLogProb[] = [];
-  const reasoning: string[] = [];
-  const calls = new CollectedCalls();
   let last: ChatPiece | null = null;
   const pieces: AsyncIterable<ChatPiece> = plan === null ? generated : chatPieces(generated, plan);
-  for await (const piece of pieces) {
-    texts.push(piece.text);
+  for await (const piece of untilEnd(pieces, signal)) {
+    answer.add(piece);
     for (const token of piece.tokens) tokens.push(token);
     for (const logProb of piece.logProbs) logProbs.push(logProb);
-    if (piece.reasoning !== undefined) reasoning.push(piece.reasoning);
-    calls.add(piece.toolCalls ?? []);
     last = piece;
   }
-  const finishReason: FinishReason = last?.finishReason ?? 'cancelled';
-  if (finishReason === 'cancelled') {
-    signal?.throwIfAborted();
-    throw new HostClosedError('The engine was closed before this answer was complete.');
-  }
+  const { text, reasoning, calls, finishReason } = answer;
   return {
-    text: texts.join(''),
+    text,
     tokens,
     logProbs,
-    finishReason,
+    finishReason: finishReason as Completion['finishReason'],
     stopReason: last!.stopReason,
     promptTokens,
-    ...(reasoning.length === 0 ? {} : { reasoning: reasoning.join('') }),
-    ...(calls.list.length === 0 ? {} : { toolCalls: calls.list }),
+    ...(reasoning === '' ? {} : { reasoning }),
+    ...(calls.length === 0 ? {} : { toolCalls: calls }),
     ...(plan === null || plan.warnings.length === 0 ? {} : { warnings: plan.warnings }),
     ...(last!.cumLogProb === undefined ? {} : { cumLogProb: last!.cumLogProb }),
   };

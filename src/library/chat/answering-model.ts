@@ -1,4 +1,3 @@
-import { HostClosedError } from '../../../callbacks/token-request.js';
 import { type ChatPiece, chatPieces } from '../../generation/chat-pieces.js';
 import { type AskedRequest, seenRequest } from '../../generation/pictures/seen-request.js';
 import { withDefaults } from '../../generation/sampling-defaults.js';
@@ -6,6 +5,7 @@ import { generateText } from '../../generation/text-generation.js';
 import type { TextModel } from '../../generation/text-model.js';
 import type { AnswerPlan, GenerateOptions } from '../answers.js';
 import { DEFAULT_MAX_TOKENS, plannedRequest } from '../asked-request.js';
+import { untilEnd } from '../collected-answer.js';
 import { checkGenerateOptions } from '../options/generate-options.js';
 
 /** An answer that can be asked for: its prompt is made, and nothing of its pictures is decoded. */
@@ -58,12 +58,6 @@ export class AnsweringModel {
   async *pieces({ request: asked, plan, model }: PlannedAnswer): AsyncGenerator<ChatPiece, void, undefined> {
     const request = await seenRequest(this.#own, asked);
     const pieces = generateText(model, withDefaults(model.sampling, request));
-    for await (const piece of plan === null ? pieces : chatPieces(pieces, plan)) {
-      if (piece.finishReason === 'cancelled') {
-        request.signal?.throwIfAborted();
-        throw new HostClosedError('The engine was closed before this answer was complete.');
-      }
-      yield piece;
-    }
+    yield* untilEnd(plan === null ? pieces : chatPieces(pieces, plan), request.signal);
   }
 }

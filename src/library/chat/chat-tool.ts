@@ -8,7 +8,7 @@ export interface CallContext {
   signal: AbortSignal;
 }
 
-/** A function that a chat runs for the model. Written with `tool()`, its arguments have the type of its schema. */
+/** A function that a model may call in a chat. Written with `tool()`, its arguments have the type of its schema. */
 export interface ChatTool<Args = never> {
   /** What it does, for the model. */
   description?: string | undefined;
@@ -18,8 +18,11 @@ export interface ChatTool<Args = never> {
   parameters?: Readonly<Record<string, unknown>> | undefined;
   /** Makes the model follow the schema wherever it calls the function. Default false. */
   strict?: boolean | undefined;
-  /** What it returns reaches the model: a text as it is, anything else as JSON. What it throws reaches the model as an error. */
-  execute: (args: Args, context: CallContext) => unknown;
+  /**
+   * What it returns reaches the model: a text as it is, anything else as JSON. What it throws reaches the model as an error. Absent: the
+   * turn ends with the call, and the program sends its result.
+   */
+  execute?: ((args: Args, context: CallContext) => unknown) | undefined;
 }
 
 type Described<Args> = Omit<ChatTool<Args>, 'input'>;

@@ -59,8 +59,19 @@ export type ObjectOf<Options> = Options extends { object: infer Schema }
     : unknown
   : undefined;
 
-/** What a user says: a text, or parts that are texts and pictures. */
-export type ChatInput = string | readonly ChatTextPart[];
+/** What the program got for a call that it answers itself, or why it got nothing. */
+export type CallResult = { id: string; result: unknown } | { id: string; error: string };
+
+/** What a user says: a text, or parts that are texts and pictures. Or the results of all calls that wait for them. */
+export type ChatInput = string | readonly ChatTextPart[] | { results: readonly CallResult[] };
+
+/** A call of a function without `execute`, which waits for its result. */
+export interface PendingCall {
+  id: string;
+  name: string;
+  /** Arguments that the function's schema accepts. */
+  arguments: unknown;
+}
 
 /** A call that has been run, or could not be. */
 export interface FinishedCall {
@@ -82,8 +93,10 @@ export interface ChatAnswer<Result = undefined> {
   reasoning?: string;
   /** The object that was asked for. */
   object: Result;
-  /** All calls of the turn, in order. */
+  /** All calls of the turn that were run, in order. */
   calls: readonly FinishedCall[];
+  /** Calls that wait for their results, which the next turn has to bring; empty: the model has answered. */
+  pending: readonly PendingCall[];
   finishReason: Exclude<FinishReason, 'cancelled'>;
   /** Number of times that the model was asked, without summaries. */
   rounds: number;
@@ -103,6 +116,8 @@ export type ChatEvent<Result = undefined> =
   | ({ type: 'call-part' } & ToolCallPart)
   /** A call that has been run. Calls of one round come in their order. */
   | ({ type: 'call' } & FinishedCall)
+  /** A call that waits for its result, after the calls that were run. */
+  | ({ type: 'pending' } & PendingCall)
   /** Messages have left the conversation to make room; `summary` stands for them, or nothing does. */
   | { type: 'room'; leftOut: number; summary: string | null }
   /** The last event. */

@@ -19,7 +19,8 @@ import type { CallContext, ChatTool } from './chat-tool.js';
 export interface ReadyTool {
   described: FunctionTool;
   validate(args: unknown): Promise<Validated>;
-  execute: (args: never, context: CallContext) => unknown;
+  /** undefined: the program answers its calls. */
+  execute: ((args: never, context: CallContext) => unknown) | undefined;
 }
 
 const RULES: Rules<ChatTool> = {
@@ -43,8 +44,6 @@ function readyTool(name: string, given: unknown): ReadyTool {
   const fault = optionFault<ChatTool>(place, '{ description, input, execute }', given, RULES);
   if (fault !== null) throw new InvalidRequestError([`${place}: `, fault.message].flat(), place);
   const { description, input, parameters, strict, execute } = given as ChatTool;
-  if (execute === undefined)
-    throw new InvalidRequestError(`${place} has no execute, the function that runs its calls.`, place);
   const described = { name, description, parameters: parameters ?? shownSchema(place, input), strict };
   const checked = input ?? (parameters && checkedSchema(place, parameters));
   const validate = async (args: unknown): Promise<Validated> =>

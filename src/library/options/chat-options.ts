@@ -53,11 +53,12 @@ export function checkSendOptions(options: unknown): asserts options is SendOptio
   refuseBoth(options as SendOptions, ['object', 'guided'], 'object', 'the form of the answer');
 }
 
-/** @throws InvalidRequestError for what is no text and no list of parts; readMessages checks the parts */
+/** @throws InvalidRequestError for what is no text, list of parts or of results; readMessages checks the parts, withResults the results */
 export function checkChatInput(input: unknown): void {
   if (typeof input === 'string' || Array.isArray(input)) return;
+  if (isObject(input) && Array.isArray(input.results) && Object.keys(input).length === 1) return;
   throw new InvalidRequestError(
-    "A turn needs a text, or a list of parts such as { type: 'text', text }.",
+    "A turn needs a text, a list of parts such as { type: 'text', text }, or { results: [{ id, result }] }.",
     'input',
   );
 }

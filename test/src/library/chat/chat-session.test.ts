@@ -258,7 +258,6 @@ describe('tools of a chat', () => {
   const execute = () => null;
   it.each([
     [{ 'a b': { execute } }, 'tools[0].name is "a b"'],
-    [{ a: {} }, 'tools.a has no execute'],
     [{ a: { execute, inptu: z.object({}) } }, 'did you mean input?'],
     [{ a: { execute, parameters: z.object({}) } }, 'parameters is a ZodObject; it must be a JSON schema'],
     [
