@@ -14,6 +14,8 @@ export default defineConfig({
   resolve: {
     alias: {
       'skein/ai-sdk': fileURLToPath(new URL('./dist/src/ai-sdk/index.js', import.meta.url)),
+      'skein/langchain': fileURLToPath(new URL('./dist/src/langchain/index.js', import.meta.url)),
+      'skein/llamaindex': fileURLToPath(new URL('./dist/src/llamaindex/index.js', import.meta.url)),
       'skein/loadgen': fileURLToPath(new URL('./dist/loadgen/index.js', import.meta.url)),
       skein: fileURLToPath(new URL('./dist/src/index.js', import.meta.url)),
     },

@@ -70,6 +70,8 @@ describe('the types of the package', () => {
     expect(Object.keys(report.analysis.entrypoints)).toEqual([
       '.',
       './ai-sdk',
+      './langchain',
+      './llamaindex',
       './loadgen',
       './package.json',
     ]);

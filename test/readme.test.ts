@@ -22,7 +22,11 @@ const [pythonExample] = codeBlocks('docs/api.md', 'python') as [string];
 const [toolsExample] = codeBlocks('docs/function-calling.md', 'js') as [string];
 const [encoderExample] = codeBlocks('docs/embeddings.md', 'ts') as [string];
 const [chatExample] = codeBlocks('docs/chat.md', 'ts') as [string];
-const [sdkExample] = codeBlocks('docs/in-process.md', 'js') as [string];
+const [sdkExample, langchainExample, llamaindexExample] = codeBlocks('docs/in-process.md', 'js') as [
+  string,
+  string,
+  string,
+];
 const [libraryExample, callsExample] = codeBlocks('docs/embed.md', 'ts') as [string, string];
 const [managerExample, hostExample, moduleExample] = codeBlocks('docs/host-server.md', 'ts') as [
   string,
@@ -41,7 +45,8 @@ const folder = temporaryFolder('skein-readme');
 let server: SkeinProcess;
 
 beforeAll(async () => {
-  for (const name of ['openai', 'ai', 'zod', '@types/node']) install(name, join(root, 'node_modules', name));
+  for (const name of ['openai', 'ai', '@langchain/core', 'llamaindex', 'zod', '@types/node'])
+    install(name, join(root, 'node_modules', name));
   install('skein', root);
   symlinkSync(tinyModelPath('gqa'), join(folder, 'smollm2-135m-instruct'));
   symlinkSync(tinyModelPath('bert-mean'), join(folder, 'all-MiniLM-L6-v2'));
@@ -131,6 +136,19 @@ describe('the README, and docs/', () => {
     expect(stderr).toBe('');
     expect(stdout).toMatch(/2 [01]\n$/);
   });
+
+  it.skipIf(testModelPath === null)(
+    'has examples of LangChain.js and LlamaIndex.TS in process that run',
+    async () => {
+      const real = (code: string) => code.replace('./smollm2-135m-instruct', testModelPath!);
+      const chain = await run(process.execPath, 'langchain.mjs', real(langchainExample));
+      expect(chain.stderr).toBe('');
+      expect(chain.stdout).toMatch(/name: 'get_weather'[\s\S]*age: \d[\s\S]*\d\n$/);
+      const index = await run(process.execPath, 'llamaindex.mjs', real(llamaindexExample));
+      expect(index.stderr).toBe('');
+      expect(index.stdout.trim()).not.toBe('');
+    },
+  );
 
   it.skipIf(testPython === null)('has an example for the openai package of pip that runs', async () => {
     const before = await chats();

@@ -71,7 +71,7 @@ export const INNER_FLOORS: Readonly<Record<string, readonly (readonly string[])[
   ],
   cluster: [['routing', 'zeromq'], ['nats'], ['gateway', 'simulation']],
   src: [
-    ['errors', 'prompt-rules', 'request-vocabulary'],
+    ['errors', 'prompt-rules', 'request-vocabulary', 'texts'],
     ['options'],
     ['schemas', 'hub', 'batch'],
     ['generation'],
@@ -79,7 +79,7 @@ export const INNER_FLOORS: Readonly<Record<string, readonly (readonly string[])[
     ['serving'],
     ['server'],
     ['library', 'settings'],
-    ['ai-sdk'],
+    ['ai-sdk', 'langchain', 'llamaindex'],
     ['queue', 'terminal'],
     ['asking'],
     ['chat', 'completion', 'doctor', 'mcp', 'top'],
