@@ -1,15 +1,22 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
+import type { ChatMessage } from '../../models/chat-message.js';
+import { CollectedCalls, type ToolCall, type ToolCallPart } from '../generation/chat-pieces.js';
+import type { FunctionTool } from '../generation/tools/types.js';
 import { type Asker, AskingError } from './asker.js';
 import { errorOf, refusalOf } from './refusal.js';
 import type { SamplingSettings } from './sampling-settings.js';
 
-export interface AskedMessage {
-  role: 'system' | 'user' | 'assistant';
-  content: string;
-}
-
 /** A conversation to answer, or a text to continue. */
-export type Question = { messages: readonly AskedMessage[] } | { prompt: string };
+export type Question =
+  | { messages: readonly ChatMessage[]; tools?: AskedTools | undefined }
+  | { prompt: string };
+
+/** Functions that the model may call. */
+export interface AskedTools {
+  functions: readonly FunctionTool[];
+  /** false: they are described, since the conversation has calls of them, and not called again. */
+  mayCall: boolean;
+}
 
 export interface AskOptions {
   settings: SamplingSettings;
@@ -23,6 +30,8 @@ export interface Answer {
   text: string;
   /** The model's reasoning; '' where it has none. */
   reasoning: string;
+  /** Functions that the model calls. */
+  calls: readonly ToolCall[];
   /** Finish reason in the API's words, or 'cancelled' where the signal ended the answer. */
   finishReason: string;
   /** Seed of the answer; null where the server does not tell. */
@@ -40,10 +49,21 @@ export interface Answer {
  */
 const DEFAULT_MAX_TOKENS = 1024;
 
+interface CallDelta {
+  index?: number;
+  id?: string;
+  function?: { name?: string; arguments?: string };
+}
+
 interface Chunk {
   choices?: {
     text?: string;
-    delta?: { content?: string | null; reasoning?: string; reasoning_content?: string };
+    delta?: {
+      content?: string | null;
+      reasoning?: string;
+      reasoning_content?: string;
+      tool_calls?: CallDelta[];
+    };
     finish_reason?: string | null;
     seed?: number;
   }[];
@@ -57,9 +77,11 @@ interface Chunk {
 /** Sends a question and passes the answer on as it comes. @throws AskingError where it is refused or breaks off. */
 export async function ask(asker: Asker, question: Question, options: AskOptions): Promise<Answer> {
   const start = performance.now();
+  const calls = new CollectedCalls();
   const answer: Answer = {
     text: '',
     reasoning: '',
+    calls: calls.list,
     finishReason: 'cancelled',
     seed: null,
     usage: null,
@@ -73,7 +95,10 @@ export async function ask(asker: Asker, question: Question, options: AskOptions)
     const { delta } = choice;
     const reasoning = delta?.reasoning_content ?? delta?.reasoning ?? '';
     const text = choice.text ?? delta?.content ?? '';
-    if (reasoning !== '' || text !== '') answer.firstTokenMs ??= performance.now() - start;
+    const parts = delta?.tool_calls ?? [];
+    calls.add(parts.map(callPart));
+    if (reasoning !== '' || text !== '' || parts.length > 0)
+      answer.firstTokenMs ??= performance.now() - start;
     answer.reasoning += reasoning;
     answer.text += text;
     if (reasoning !== '') options.onText?.(reasoning, 'reasoning');
@@ -92,6 +117,11 @@ export async function ask(asker: Asker, question: Question, options: AskOptions)
   return answer;
 }
 
+/** Parts of a call after its first one have neither id nor name. */
+function callPart({ index, id = '', function: callee }: CallDelta, place: number): ToolCallPart {
+  return { index: index ?? place, id, name: callee?.name ?? '', arguments: callee?.arguments ?? '' };
+}
+
 async function stream(
   asker: Asker,
   question: Question,
@@ -102,7 +132,7 @@ async function stream(
   const path = isChat ? '/v1/chat/completions' : '/v1/completions';
   const body = {
     model: asker.model,
-    ...question,
+    ...(isChat ? chatFields(question) : question),
     ...(isChat ? {} : { max_tokens: settings.max_tokens ?? (await roomFor(asker, question.prompt, signal)) }),
     ...settings,
     stream: true,
@@ -123,6 +153,12 @@ async function stream(
   }
 }
 
+function chatFields({ messages, tools }: Extract<Question, { messages: unknown }>): object {
+  if (tools === undefined || tools.functions.length === 0) return { messages };
+  const described = tools.functions.map((one) => ({ type: 'function', function: one }));
+  return { messages, tools: described, ...(tools.mayCall ? {} : { tool_choice: 'none' }) };
+}
+
 /** Number of tokens that the context leaves behind a text to continue. */
 async function roomFor(asker: Asker, prompt: string, signal: AbortSignal): Promise<number> {
   const used = await countTokens(asker, { prompt }, signal);
@@ -136,7 +172,8 @@ export async function countTokens(
   question: Question,
   signal: AbortSignal,
 ): Promise<number | null> {
-  const response = await asker.post('/tokenize', { model: asker.model, ...question }, signal);
+  const asked = 'messages' in question ? chatFields(question) : question;
+  const response = await asker.post('/tokenize', { model: asker.model, ...asked }, signal);
   if (!response.ok) {
     await response.body?.cancel();
     return null;

@@ -6,6 +6,8 @@ export interface Asker {
   model: string;
   /** Description of where and how the model runs, in a line. */
   about: string;
+  /** Names of all models that can be asked in the same way; this one alone where a model is loaded here. */
+  models: readonly string[];
   /** Number of tokens of the longest sequence; null where the server does not say. */
   maxSeqLen: number | null;
   /** Milliseconds that loading took; null where the model runs elsewhere. */

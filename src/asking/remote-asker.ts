@@ -29,6 +29,7 @@ export async function connectAsker(
   const chosen = model === undefined ? models[0]! : (models.find(({ id }) => id === model) ?? { id: model });
   return {
     model: chosen.id,
+    models: models.map(({ id }) => id),
     about: `${chosen.id} at ${address}`,
     maxSeqLen: chosen.max_model_len ?? null,
     loadMs: null,

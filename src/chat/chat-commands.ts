@@ -6,27 +6,8 @@ import {
   settingValue,
 } from '../asking/sampling-settings.js';
 import { UsageError } from '../errors/user-errors.js';
-import { loadChat, saveChat } from './chat-file.js';
-import type { Conversation } from './conversation.js';
-
-/** State of a chat that commands work on. */
-export interface ChatState {
-  readonly model: string;
-  conversation: Conversation;
-  settings: SamplingSettings;
-  /** A line about the last answer; null before the first. */
-  lastStats: string | null;
-}
-
-/** Next step after a command: the next message, another answer to the last question, or the end. */
-export type AfterCommand = 'next' | 'ask' | 'leave';
-
-interface ChatCommand {
-  name: string;
-  argument: string;
-  help: string;
-  run(state: ChatState, argument: string, say: (line: string) => void): AfterCommand;
-}
+import type { AfterCommand, ChatCommand, ChatState, Say } from './chat-state.js';
+import { KEPT_COMMANDS } from './kept-commands.js';
 
 const COMMANDS: readonly ChatCommand[] = [
   {
@@ -35,7 +16,7 @@ const COMMANDS: readonly ChatCommand[] = [
     help: 'show this list',
     run: (_, __, say) => {
       for (const line of chatHelp()) say(line);
-      return 'next';
+      return undefined;
     },
   },
   {
@@ -44,8 +25,9 @@ const COMMANDS: readonly ChatCommand[] = [
     help: 'begin a new conversation',
     run: (state, _, say) => {
       state.conversation.reset();
+      state.kept?.begin();
       say('a new conversation');
-      return 'next';
+      return undefined;
     },
   },
   {
@@ -55,7 +37,7 @@ const COMMANDS: readonly ChatCommand[] = [
     run: ({ conversation }, text, say) => {
       if (text !== '') conversation.system = text === 'none' ? null : text;
       say(conversation.system === null ? 'no system message' : `system: ${conversation.system}`);
-      return 'next';
+      return undefined;
     },
   },
   {
@@ -66,33 +48,34 @@ const COMMANDS: readonly ChatCommand[] = [
       if (argument !== '') state.settings = changed(state.settings, argument);
       const shown = Object.entries(state.settings).map(([name, value]) => `${name} ${JSON.stringify(value)}`);
       say(shown.length === 0 ? 'nothing is set: the model answers as it does by itself' : shown.join(', '));
-      return 'next';
+      return undefined;
     },
   },
   {
-    name: 'save',
-    argument: 'FILE',
-    help: 'write the conversation to a file',
-    run: (state, path, say) => {
-      saveChat(required(path, 'save'), state);
-      say(`saved in ${path}`);
-      return 'next';
+    name: 'model',
+    argument: '[NAME]',
+    help: 'list the models that are here, or go on with another one',
+    run: async (state, name, say) => {
+      if (name !== '') {
+        await state.useModel(name);
+        return undefined;
+      }
+      const others = (await state.models()).filter((one) => one !== state.asked.model && one !== state.model);
+      for (const line of [`* ${state.model}`, ...others.map((one) => `  ${one}`)]) say(line);
+      return undefined;
     },
   },
   {
-    name: 'load',
-    argument: 'FILE',
-    help: 'continue a saved conversation',
-    run: (state, path, say) => {
-      const { conversation, settings, model } = loadChat(required(path, 'load'));
-      Object.assign(state, { conversation, settings });
-      const other = model === state.model ? '' : `, with another model (it was ${model})`;
-      say(`${conversation.turns.length} messages from ${path}${other}`);
-      const last = conversation.turns.at(-1);
-      if (last !== undefined) say(`${last.role}: ${last.content}`);
-      return 'next';
+    name: 'tools',
+    argument: '[NAME|on|off]',
+    help: 'list the functions of --tools, or turn one or all on or off',
+    run: ({ tools }, name, say) => {
+      if (name !== '') tools.turn(name);
+      for (const line of tools.lines) say(line);
+      return undefined;
     },
   },
+  ...KEPT_COMMANDS,
   {
     name: 'retry',
     argument: '',
@@ -108,7 +91,7 @@ const COMMANDS: readonly ChatCommand[] = [
     help: 'show the time and tokens of the last answer',
     run: ({ lastStats }, _, say) => {
       say(lastStats ?? 'nothing was answered yet');
-      return 'next';
+      return undefined;
     },
   },
   { name: 'exit', argument: '', help: 'leave the chat, as Ctrl-D does', run: () => 'leave' },
@@ -136,12 +119,12 @@ export function isChatCommand(message: string): boolean {
   return /^\/(?!\/)/.test(message);
 }
 
-/** Runs a command. @throws UsageError, ChatFileError; the chat is then unchanged. */
-export function runChatCommand(state: ChatState, message: string, say: (line: string) => void): AfterCommand {
+/** Runs a command. @throws as ChatCommand.run; the chat is then unchanged. */
+export async function runChatCommand(state: ChatState, message: string, say: Say): Promise<AfterCommand> {
   const [, name = '', argument = ''] = /^\/(\S*)\s*([\s\S]*)$/.exec(message.trimEnd()) ?? [];
   const known = EXITS.has(name) ? 'exit' : name;
   const command = COMMANDS.find((one) => one.name === known);
-  if (command !== undefined) return command.run(state, argument, say);
+  if (command !== undefined) return (await command.run(state, argument, say)) ?? 'next';
   const names = COMMANDS.map((one) => one.name);
   const meant = closestName(name, names);
   throw new UsageError(
@@ -156,9 +139,4 @@ function changed(settings: SamplingSettings, argument: string): SamplingSettings
   if (text === '') return others;
   const value = settingValue(setting, text, setting.name);
   return { ...others, [setting.field]: typeof value === 'string' ? [value] : value };
-}
-
-function required(path: string, name: string): string {
-  if (path !== '') return path;
-  throw new UsageError(`/${name} needs the name of a file.`);
 }

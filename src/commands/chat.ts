@@ -1,94 +1,113 @@
 import { join } from 'node:path';
+import { SkeinError } from '../../base/skein-error.js';
 import { answerSummary } from '../asking/answer-summary.js';
-import { ask, countTokens } from '../asking/ask.js';
 import { type Asker, AskingError } from '../asking/asker.js';
-import { settingsOfFlags } from '../asking/sampling-settings.js';
-import { type ChatState, isChatCommand, runChatCommand } from '../chat/chat-commands.js';
-import { ChatFileError } from '../chat/chat-file.js';
+import { type AnswerOutput, answerTurn } from '../chat/answer-turn.js';
+import { isChatCommand, runChatCommand } from '../chat/chat-commands.js';
 import { ChatHistory, stateDirectory } from '../chat/chat-history.js';
 import { ChatInput } from '../chat/chat-input.js';
-import { Conversation } from '../chat/conversation.js';
-import { UsageError } from '../errors/user-errors.js';
+import type { AfterCommand, ChatState } from '../chat/chat-state.js';
+import { type ChatTools, openChatTools } from '../chat/chat-tools.js';
+import { type KeptChats, keptLines } from '../chat/kept-chats.js';
+import { goOn } from '../chat/kept-commands.js';
 import { AnswerPrinter } from '../terminal/answer-printer.js';
+import { MarkdownPrinter } from '../terminal/markdown/markdown-printer.js';
 import { plainText } from '../terminal/plain-text.js';
 import { readerGone } from '../terminal/standard-output.js';
-import { type AskingFlags, askerOf } from './asking-command.js';
+import {
+  type ChatFlags,
+  keptChats,
+  modelsBeside,
+  type OpenedChat,
+  openedChat,
+  otherModel,
+} from './chat-opening.js';
 import { InterruptedError, listenForInterruption, rejection } from './interruption.js';
 
-export interface ChatFlags extends AskingFlags {
-  history?: boolean;
-  verbose?: boolean;
-}
-
-/** Share of the context to keep free for an answer whose limit is not smaller. */
-const ROOM_FOR_ANSWER = 1 / 4;
 const EXIT_SOME_FAILED = 1;
 
 /**
  * Runs skein chat: answers lines typed, or read from a pipe, until the input ends.
- * @returns the exit code: 1 where a question of a pipe was not answered. @throws as run.
+ * @returns the exit code: 1 where a question of a pipe was not answered. @throws as run, and ChatFileError.
  */
 export async function chat(flags: ChatFlags): Promise<number> {
-  const settings = settingsOfFlags(flags);
-  const open = askerOf(flags);
+  const kept = keptChats(say);
+  if (flags.list) {
+    const lines = keptLines(kept.list());
+    process.stdout.write(lines.map((line) => `${line}\n`).join(''));
+    if (lines.length === 0) say('no chats are kept yet');
+    return 0;
+  }
+  const opened = openedChat(flags, kept);
+  const tools = await openChatTools(flags.tools ?? []);
   const interruption = listenForInterruption();
   let asker: Asker;
   try {
-    asker = await open(interruption.signal);
+    asker = await opened.open(interruption.signal);
   } finally {
     interruption.release();
   }
-  const session = new ChatSession(asker, flags, {
-    model: asker.model,
-    conversation: new Conversation(flags.system ?? null),
-    settings,
-    lastStats: null,
-  });
+  const session = new ChatSession(asker, flags, { opened, tools, kept });
   try {
     return await session.run();
   } finally {
-    session.close();
-    await asker.close();
+    await session.close();
   }
 }
 
+/** Shows a line on stderr, beside the conversation. */
+function say(line: string): void {
+  const text = `${plainText(line)}\n`;
+  const dim = process.stderr.isTTY && process.env.NO_COLOR === undefined;
+  process.stderr.write(dim ? `\x1b[2m${text}\x1b[22m` : text);
+}
+
 class ChatSession {
-  readonly #asker: Asker;
+  #asker: Asker;
   readonly #flags: ChatFlags;
   readonly #state: ChatState;
   readonly #input: ChatInput;
+  readonly #remember: (message: string) => void;
+  #resumed: OpenedChat['chat'] | null;
   #failed = 0;
 
-  constructor(asker: Asker, flags: ChatFlags, state: ChatState) {
+  constructor(
+    asker: Asker,
+    flags: ChatFlags,
+    { opened, tools, kept }: { opened: OpenedChat; tools: ChatTools; kept: KeptChats },
+  ) {
     this.#asker = asker;
     this.#flags = flags;
-    this.#state = state;
     const isTerminal = process.stdin.isTTY && process.stdout.isTTY;
-    const keeps = flags.history !== false && isTerminal;
-    const path = keeps ? join(stateDirectory(), 'chat-history.jsonl') : null;
-    const history = ChatHistory.open(path, (problem) => this.#say(problem));
-    this.#input = new ChatInput({
-      input: process.stdin,
-      output: process.stdout,
-      history,
-      say: (line) => this.#say(line),
-    });
+    const keeps = flags.history !== false;
+    const path = keeps && isTerminal ? join(stateDirectory(), 'chat-history.jsonl') : null;
+    const history = ChatHistory.open(path, say);
+    this.#input = new ChatInput({ input: process.stdin, output: process.stdout, history, say });
     this.#remember = (message) => history.add(message);
+    this.#resumed = opened.isResumed ? opened.chat : null;
+    this.#state = {
+      ...opened.chat,
+      model: asker.model,
+      tools,
+      kept: keeps && (isTerminal || opened.isResumed) ? kept : null,
+      lastStats: null,
+      models: async () => modelsBeside(this.#asker, this.#state.asked),
+      useModel: (name) => this.#useModel(name),
+    };
   }
-
-  readonly #remember: (message: string) => void;
 
   async run(): Promise<number> {
     if (this.#input.isTerminal) {
-      this.#say(`${this.#asker.about}`);
-      this.#say('/help lists the commands, Ctrl-D leaves');
+      say(`${this.#asker.about}`);
+      say('/help lists the commands, Ctrl-D leaves');
     }
+    if (this.#resumed !== null) goOn(this.#state, this.#resumed, 'the chat that is kept', say);
     for (;;) {
       const message = await this.#next();
       if (message === null || readerGone().aborted) break;
       this.#remember(message);
       if (isChatCommand(message)) {
-        const after = this.#command(message);
+        const after = await this.#command(message);
         if (after === 'leave') break;
         if (after === 'next') continue;
       } else {
@@ -96,6 +115,8 @@ class ChatSession {
       }
       await this.#answer();
     }
+    const id = this.#state.kept?.id ?? null;
+    if (id !== null && this.#input.isTerminal) say(`kept: skein chat --resume ${id}`);
     return this.#failed > 0 && !this.#input.isTerminal ? EXIT_SOME_FAILED : 0;
   }
 
@@ -108,46 +129,63 @@ class ChatSession {
     }
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.#input.close();
     process.stdin.destroy();
+    await this.#asker.close();
   }
 
-  #command(message: string): 'next' | 'ask' | 'leave' {
+  async #command(message: string): Promise<AfterCommand> {
     try {
-      return runChatCommand(this.#state, message, (line) => this.#say(line));
+      return await runChatCommand(this.#state, message, say);
     } catch (error) {
-      if (!(error instanceof UsageError || error instanceof ChatFileError)) throw error;
+      if (!(error instanceof SkeinError) || error instanceof InterruptedError) throw error;
       this.#failed++;
-      this.#say(error.message);
+      say(error.message);
       return 'next';
     }
   }
 
+  /** Opens the other model before this one is closed: where that fails, the chat has what it had. */
+  async #useModel(name: string): Promise<void> {
+    const { asked, open } = otherModel(name, this.#asker, this.#flags, this.#state.asked);
+    const interruption = listenForInterruption();
+    let asker: Asker;
+    try {
+      asker = await open(interruption.signal);
+    } catch (error) {
+      this.#leaveWhereEnded(interruption.signal);
+      if (interruption.signal.aborted) return;
+      throw error;
+    } finally {
+      interruption.release();
+    }
+    const before = this.#asker;
+    this.#asker = asker;
+    Object.assign(this.#state, { model: asker.model, asked });
+    say(asker.about);
+    await before.close();
+  }
+
   /** Answers the last question. A failure is shown, and the question is taken back. */
   async #answer(): Promise<void> {
-    const { conversation } = this.#state;
     const interruption = listenForInterruption();
     const signal = AbortSignal.any([interruption.signal, readerGone()]);
-    const printer = new AnswerPrinter(process.stdout);
     try {
-      await this.#makeRoom(signal);
-      const answer = await this.#ask(printer, signal);
-      printer.end();
-      conversation.answer(answer.text);
+      const asked = { asker: this.#asker, output: this.#printer(), signal, say };
+      const answer = await answerTurn(this.#state, asked);
       this.#state.lastStats = answerSummary(answer, null);
-      if (this.#flags.verbose) this.#say(this.#state.lastStats);
+      if (this.#flags.verbose) say(this.#state.lastStats);
       if (answer.finishReason === 'length')
-        this.#say('cut off: the answer, or the context, is as long as it may be');
+        say('cut off: the answer, or the context, is as long as it may be');
+      if (this.#state.conversation.turns.length > 0) this.#state.kept?.keep(this.#state);
       this.#leaveWhereEnded(interruption.signal);
     } catch (error) {
-      printer.end();
-      if (conversation.turns.at(-1)?.role === 'user') conversation.answer('');
       this.#leaveWhereEnded(interruption.signal);
       if (signal.aborted) return;
       if (!(error instanceof AskingError)) throw error;
       this.#failed++;
-      this.#say(error.message);
+      say(error.message);
     } finally {
       interruption.release();
     }
@@ -164,49 +202,10 @@ class ChatSession {
     throw reason;
   }
 
-  /** Asks the last question; where the conversation is too long for the context, without its beginning. */
-  async #ask(printer: AnswerPrinter, signal: AbortSignal) {
-    const { conversation, settings } = this.#state;
-    for (;;) {
-      try {
-        return await ask(
-          this.#asker,
-          { messages: conversation.messages },
-          {
-            settings,
-            signal,
-            onText: (text, kind) => printer.write(text, kind),
-          },
-        );
-      } catch (error) {
-        const isTooLong = error instanceof AskingError && error.apiCode === 'context_length_exceeded';
-        if (!isTooLong || !conversation.forgetOldest()) throw error;
-        this.#say('the context is full: the oldest question and its answer are forgotten');
-      }
-    }
-  }
-
-  /** Forgets the oldest questions until a good part of the context is free for the answer. */
-  async #makeRoom(signal: AbortSignal): Promise<void> {
-    const { maxSeqLen } = this.#asker;
-    const { conversation, settings } = this.#state;
-    if (maxSeqLen === null || conversation.turns.length <= 2) return;
-    const most = typeof settings.max_tokens === 'number' ? settings.max_tokens : Number.POSITIVE_INFINITY;
-    const room = Math.min(most, Math.floor(maxSeqLen * ROOM_FOR_ANSWER));
-    let forgotten = 0;
-    for (;;) {
-      const used = await countTokens(this.#asker, { messages: conversation.messages }, signal);
-      if (used === null || used + room <= maxSeqLen || !conversation.forgetOldest()) break;
-      forgotten++;
-    }
-    if (forgotten > 0)
-      this.#say(`the context is full: the oldest of this conversation is forgotten (${forgotten})`);
-  }
-
-  /** Shows a line on stderr, beside the conversation. */
-  #say(line: string): void {
-    const text = `${plainText(line)}\n`;
-    const dim = process.stderr.isTTY && process.env.NO_COLOR === undefined;
-    process.stderr.write(dim ? `\x1b[2m${text}\x1b[22m` : text);
+  #printer(): AnswerOutput {
+    const { isTTY } = process.stdout;
+    const isPlain =
+      this.#flags.markdown === false || process.env.NO_COLOR !== undefined || process.env.TERM === 'dumb';
+    return isTTY && !isPlain ? new MarkdownPrinter(process.stdout) : new AnswerPrinter(process.stdout);
   }
 }

@@ -41,6 +41,7 @@ export async function loadAsker(config: Config, signal: AbortSignal): Promise<As
   const { executor, instructionSet, threads, weights, maxSeqLen } = loaded!.info;
   return {
     model: adapter ?? entry.name,
+    models: [adapter ?? entry.name],
     about: `${entry.name}${adapter === undefined ? '' : ` with ${adapter}`}: weights ${weights}, ${executor} executor on ${instructionSet}, ${counted(threads, 'thread')}, context of ${maxSeqLen} tokens`,
     maxSeqLen,
     loadMs: performance.now() - start,

@@ -1,6 +1,7 @@
 import { fstatSync } from 'node:fs';
+import type { ChatMessage, ChatTextPart } from '../../models/chat-message.js';
 import { answerSummary, answerTimings } from '../asking/answer-summary.js';
-import { type Answer, type AskedMessage, ask, type Question } from '../asking/ask.js';
+import { type Answer, ask, type Question } from '../asking/ask.js';
 import type { Asker } from '../asking/asker.js';
 import { settingsOfFlags } from '../asking/sampling-settings.js';
 import { UsageError } from '../errors/user-errors.js';
@@ -8,8 +9,10 @@ import { AnswerPrinter } from '../terminal/answer-printer.js';
 import { readerGone } from '../terminal/standard-output.js';
 import { type AskingFlags, askerOf } from './asking-command.js';
 import { InterruptedError, listenForInterruption, rejection } from './interruption.js';
+import { type AskedFiles, readFiles } from './run-files.js';
 
 export interface RunFlags extends AskingFlags {
+  file?: readonly string[];
   raw?: boolean;
   json?: boolean;
   verbose?: boolean;
@@ -31,9 +34,10 @@ export async function run(argument: string | undefined, flags: RunFlags): Promis
   let asker: Asker | null = null;
   try {
     const prompt = await Promise.race([readPrompt(argument, process.stdin), rejection(signal)]);
+    const question = questionOf(prompt, await readFiles(flags.file ?? []), flags);
     asker = await open(signal);
     const printer = flags.json ? null : new AnswerPrinter(process.stdout);
-    const answer = await ask(asker, questionOf(prompt, flags), {
+    const answer = await ask(asker, question, {
       settings,
       signal,
       onText: (text, kind) => printer?.write(text, kind),
@@ -54,9 +58,15 @@ export async function run(argument: string | undefined, flags: RunFlags): Promis
   }
 }
 
-function questionOf(prompt: string, { raw, system }: RunFlags): Question {
-  if (raw) return { prompt };
-  const messages: AskedMessage[] = [{ role: 'user', content: prompt }];
+/** Texts of files stand before the prompt, and pictures before both. @throws UsageError for pictures without a chat */
+function questionOf(prompt: string, { texts, pictures }: AskedFiles, { raw, system }: RunFlags): Question {
+  const text = [...texts, prompt].join('\n\n');
+  if (raw && pictures.length > 0)
+    throw new UsageError('--file has a picture, which is seen in a chat alone; leave out --raw.');
+  if (raw) return { prompt: text };
+  const parts = pictures.map((url): ChatTextPart => ({ type: 'image_url', image_url: { url } }));
+  const content = parts.length === 0 ? text : [...parts, { type: 'text', text }];
+  const messages: ChatMessage[] = [{ role: 'user', content }];
   if (system !== undefined) messages.unshift({ role: 'system', content: system });
   return { messages };
 }

@@ -1,10 +1,10 @@
-import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { CTRL_C, CTRL_D, runInTerminal, type Terminal } from './support/pty.js';
 import { testCacheDir } from './support/skein-process.js';
-import { listen, say, type ToyServer, toyServer } from './support/toy-server.js';
+import { listen, say, type ToyServer, toyModel, toyServer } from './support/toy-server.js';
 import { warmCli } from './support/warm-cli.js';
 
 const runCli = warmCli();
@@ -25,6 +25,7 @@ beforeAll(async () => {
     if (last.includes('for ever')) return [...say('on and on').slice(0, -1), { waitMs: 600_000 }];
     return say(`[${last.replaceAll('\n', '|')}]`);
   });
+  toy.models.add(toyModel(toy.engine, { id: 'other' }));
   ({ url, close } = await listen(toy));
 });
 afterAll(() => close());
@@ -112,9 +113,94 @@ describe('skein chat without a terminal', () => {
       '80',
     );
     expect(stdout.split('\n').slice(0, 3)).toEqual([`[${'a'.repeat(70)}]`, `[${'b'.repeat(50)}]`, '[c]']);
-    expect(stderr).toMatch(/the oldest of this conversation is forgotten/);
+    expect(stderr).toMatch(/the oldest of this conversation is forgotten \(\d question/);
     expect(prompts().slice(before).at(-1)).not.toContain('aaa');
     expect(code).toBe(0);
+  });
+
+  it('lists models, goes on with another one, and keeps the one it has where that is not there', async () => {
+    const lines = ['/model', '/model othre', 'one', '/model other', 'two', '/model'];
+    const { code, stdout, stderr } = await piped(`${lines.join('\n')}\n`);
+    expect(stdout).toBe('[one]\n[two]\n');
+    expect(stderr.trimEnd().split('\n')).toEqual([
+      '* toy',
+      '  other',
+      'The server has no model othre; did you mean other?',
+      `other at ${url}`,
+      '* other',
+      '  toy',
+    ]);
+    expect(code).toBe(1);
+  });
+
+  it('goes on with another model that is loaded here', async () => {
+    const { stdout, stderr, code } = await runCli(['chat', '--max-tokens', '3', '--temperature', '0'], {
+      input: 'hello\n/model /nowhere\n/model gosling\nhello\n',
+      environment: { SKEIN_CACHE_DIR: testCacheDir },
+    });
+    const [first, second] = stdout.split('\n');
+    expect(second).toBe(first);
+    expect(stderr).toMatch(/nowhere.*\n(?:.*\n)*gosling: weights/);
+    expect(code).toBe(1);
+  });
+
+  it('runs functions of a file, which can be turned off', async () => {
+    const file = join(folder, 'tools.mjs');
+    writeFileSync(file, "export const now = { description: 'Time', execute: () => 'noon' };\n");
+    const call = '<tool_call>{"name": "now", "arguments": {}}</tool_call>';
+    const answers = [call, 'It gives noon', 'It is off', call, 'And again'];
+    const wide = toyServer(() => say(answers.shift()!), { model: { maxSeqLen: 4000, maxInputLen: 4000 } });
+    const { url: there, close: end } = await listen(wide);
+    const lines = ['/tools', 'one', '/tools off', 'two', '/tools nwo', '/tools now', 'three'];
+    const input = `${lines.join('\n')}\n`;
+    const { code, stdout, stderr } = await runCli(['chat', '--url', there, '--tools', file], { input });
+    await end();
+    expect(stdout).toBe('It gives noon\nIt is off\nAnd again\n');
+    expect(stderr.trimEnd().split('\n')).toEqual([
+      'on   now  Time',
+      'now({}) gives noon',
+      'off  now  Time',
+      'There is no function nwo; did you mean now?',
+      'on   now  Time',
+      'now({}) gives noon',
+    ]);
+    const asked = wide.engine.requests.map(({ promptTokens }) => promptOf(promptTokens));
+    expect(asked.map((prompt) => prompt.includes('"description":"Time"'))).toEqual([
+      true,
+      true,
+      false,
+      true,
+      true,
+    ]);
+    expect(asked[1]).toMatch(/noon/);
+    expect(code).toBe(1);
+  });
+
+  it.each([
+    ['export default 1;', /exports is not taken: tools\.default: .*; it was given 1\./],
+    ['', /exports nothing; functions are exported by their names/],
+    ['export const a = { description: "b" };', /The function a of --tools has no execute\./],
+    ['export const a = ;', /cannot be imported: /],
+  ])('refuses functions such as %j', async (source, message) => {
+    const file = join(folder, `wrong-${++chats}.mjs`);
+    writeFileSync(file, source);
+    const { code, stderr } = await piped('hello\n', '--tools', file);
+    expect(stderr).toMatch(/^skein: [^\n]+\n$/);
+    expect(stderr).toMatch(message);
+    expect(code).toBe(2);
+  });
+
+  it('keeps nothing, lists what is kept, and goes on with it where that is asked for', async () => {
+    const environment = { SKEIN_STATE_DIR: join(folder, 'piped') };
+    const run = (input: string, ...args: string[]) => runCli(['chat', ...args], { input, environment });
+    await run('hello\n', '--url', url);
+    expect(await run('', '--list')).toMatchObject({ code: 0, stdout: '', stderr: 'no chats are kept yet\n' });
+    const none = await run('hello\n', '--url', url, '--resume');
+    expect(none).toMatchObject({ code: 1, stdout: '' });
+    expect(none.stderr).toMatch(
+      /^skein: No chat is kept in .*\/piped\/chats yet, so there is none to resume\.\n$/,
+    );
+    expect((await run('/chats\n', '--url', url)).stderr).toMatch(/^This chat keeps nothing: /);
   });
 
   it('answers with the model in the box', async () => {
@@ -135,7 +221,7 @@ describe('skein chat in a terminal', () => {
     await terminal.waitFor('[hello]');
     await terminal.waitFor('>>> ');
     terminal.type('\x1b[200~pasted\rin\ttwo\x1b[201~ and typed\r');
-    await terminal.waitFor('[pasted|in\ttwo and typed]');
+    await terminal.waitFor('[pasted|in two and typed]');
     await terminal.waitFor('>>> ');
     const { cancelled } = toy.engine;
     terminal.type('for ever\r');
@@ -215,5 +301,64 @@ describe('skein chat in a terminal', () => {
     expect(await three.ended).toBe(143);
     expect(readFileSync(file, 'utf8')).toBe('"a\\nb"\n"last"\n"a\\nb"\n"new"\n');
     expect(statSync(file).mode & 0o777).toBe(0o600);
+  });
+
+  it('keeps conversations for their user alone, and goes on with them and their model', async () => {
+    const state = join(folder, 'conversations');
+    const one = chat(['--model', 'other', '--temperature', '0.5'], state);
+    await one.waitFor('>>> ');
+    one.type('**one**\r');
+    await one.waitFor('[\x1b[1mone\x1b[22m]');
+    await one.waitFor('>>> ');
+    one.type(CTRL_D);
+    const [, id] = /kept: skein chat --resume (\w+)/.exec(await one.waitFor(/--resume \w{5}/))!;
+    expect(await one.ended).toBe(0);
+    const file = join(state, 'chats', `${id}.json`);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const environment = { SKEIN_STATE_DIR: state };
+    const listed = await runCli(['chat', '--list'], { environment });
+    expect(listed.stdout).toMatch(new RegExp(`^${id}  .*  other    1  \\*\\*one\\*\\*\\n$`));
+    // Neither --url nor --model: the chat has them.
+    const piped = await runCli(['chat', '--resume', id!], { environment, input: 'two\n/chats\n' });
+    expect(piped.stdout).toBe('[two]\n');
+    expect(piped.stderr).toMatch(
+      new RegExp(`^2 messages from the chat that is kept\nassistant: \\[.*\n${id} .* 2  `),
+    );
+    expect(toy.engine.requests.at(-1)).toMatchObject({ temperature: 0.5 });
+    expect(prompts().at(-1)).toContain('<user>**one**</><assistant>[**one**]</><user>two</>');
+    const three = chat(['--no-history', '--resume'], state);
+    await three.waitFor('>>> ');
+    three.type(`/reset\r`);
+    await three.waitFor('>>> ');
+    three.type(`/resume ${id}\r`);
+    await three.waitFor('This chat keeps nothing');
+    three.type(CTRL_D);
+    await three.ended;
+    const four = chat([], state);
+    await four.waitFor('>>> ');
+    four.type(`/resume\r`);
+    await four.waitFor('4 messages from chat');
+    await four.waitFor('>>> ');
+    four.type(`/forget ${id}\r`);
+    await four.waitFor('is deleted');
+    await four.waitFor('>>> ');
+    four.type(CTRL_D);
+    await four.ended;
+    expect(existsSync(file)).toBe(false);
+  });
+
+  it('shows answers as they are written with --no-markdown, and with NO_COLOR', async () => {
+    for (const [args, environment] of [
+      [['--no-markdown'], {}],
+      [[], { NO_COLOR: '1' }],
+    ] as const) {
+      const terminal = runInTerminal(['chat', '--url', url, '--no-history', ...args], { environment });
+      await terminal.waitFor('>>> ');
+      terminal.type('**one**\r');
+      await terminal.waitFor('[**one**]');
+      await terminal.waitFor('>>> ');
+      terminal.type(CTRL_D);
+      await terminal.ended;
+    }
   });
 });

@@ -1,9 +1,12 @@
 import { spawn } from 'node:child_process';
-import { openSync } from 'node:fs';
+import { openSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RunFlags, run as runCommand } from '../../src/commands/run.js';
+import { MAX_FILES, MAX_TEXT_BYTES } from '../../src/commands/run-files.js';
 import { UsageError } from '../../src/errors/user-errors.js';
 import { ApiKeys } from '../../src/server/web/access/api-keys.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import type { Step } from './support/fake-engine.js';
 import { CTRL_C, runInTerminal } from './support/pty.js';
 import { cliPath, testCacheDir, withoutLoading } from './support/skein-process.js';
@@ -222,6 +225,70 @@ describe('skein run with a server', () => {
     const { code, stdout, stderr } = await run([]);
     expect(stderr).toMatch(/^skein: There is nothing to ask; give a text[^\n]+\.\n$/);
     expect([code, stdout]).toEqual([2, '']);
+  });
+});
+
+describe('skein run with files', () => {
+  const folder = temporaryFolder('skein-run-files');
+  const fileOf = (name: string, content: string | Uint8Array) => {
+    const path = join(folder, name);
+    writeFileSync(path, content);
+    return path;
+  };
+  const PNG = Buffer.from('iVBORw0KGgo', 'base64');
+
+  it('puts their texts before the question, each under its name', async () => {
+    answers = [];
+    const one = fileOf('one.txt', 'first\r\nline\n');
+    const two = fileOf('two.md', Buffer.from('\ufeffhi', 'utf16le'));
+    const { stdout } = await ask(['What differs?', '--file', one, '-f', two, '--raw'], 'piped');
+    expect(stdout).toBe(
+      'File: one.txt\n```\nfirst\nline\n```\n\nFile: two.md\n```\nhi\n```\n\nWhat differs?\n\npiped\n',
+    );
+  });
+
+  it('sends pictures as such, which a model that does not see refuses', async () => {
+    const picture = fileOf('goose.txt', PNG);
+    const { code, stderr } = await ask(['What is it?', '--file', picture]);
+    expect(stderr).toMatch(/^skein: .*picture.*\n$/);
+    expect(code).toBe(1);
+  });
+
+  it.each([
+    [
+      'none',
+      () => ['/nowhere/a.txt'],
+      /^skein: --file \/nowhere\/a\.txt cannot be read: there is no such file\.\n$/,
+    ],
+    ['a folder', () => [folder], /cannot be read: it is a folder\.\n$/],
+    ['a device', () => ['/dev/null'], /cannot be read: it is no file\.\n$/],
+    [
+      'a binary',
+      () => [fileOf('a.bin', Uint8Array.of(1, 2, 0, 255))],
+      /is neither a text in UTF-8 or UTF-16 nor a picture/,
+    ],
+    ['nothing', () => [fileOf('empty.txt', ' \n')], /empty\.txt is empty\.\n$/],
+    [
+      'too much',
+      () => [fileOf('long.txt', 'a'.repeat(MAX_TEXT_BYTES + 1))],
+      /have 8000001 bytes together with .*long\.txt, and may have 8000000\.\n$/,
+    ],
+    [
+      'too many',
+      () => Array.from({ length: MAX_FILES + 1 }, () => folder),
+      /--file is given 33 times; a question takes 32 files at most\.\n$/,
+    ],
+    [
+      'a picture without a chat',
+      () => [fileOf('b.png', PNG), '--raw'],
+      /which is seen in a chat alone; leave out --raw\.\n$/,
+    ],
+  ])('refuses %s', async (_, paths, message) => {
+    const before = toy.engine.requests.length;
+    const args = paths().flatMap((path) => (path.startsWith('--') ? [path] : ['--file', path]));
+    const { code, stdout, stderr } = await ask(['What is it?', ...args]);
+    expect(stderr).toMatch(message);
+    expect([code, stdout, toy.engine.requests.length]).toEqual([2, '', before]);
   });
 });
 

@@ -3,6 +3,14 @@ import { PictureError } from '../picture-error.js';
 /** Kinds of files that are read. */
 export type PictureKind = 'JPEG' | 'PNG' | 'WebP' | 'GIF';
 
+/** Media types of the kinds. */
+export const PICTURE_TYPES: Readonly<Record<PictureKind, string>> = {
+  JPEG: 'image/jpeg',
+  PNG: 'image/png',
+  WebP: 'image/webp',
+  GIF: 'image/gif',
+};
+
 /** Beginnings of files, in latin1 where they are no text; `at` the offset, 0 where it is left out. */
 interface Beginning<Name extends string = string> {
   name: Name;

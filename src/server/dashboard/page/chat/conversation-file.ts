@@ -1,4 +1,5 @@
-import { type Attachment, base64Length, PICTURE_TYPES } from './attachments/attachment.js';
+import { PICTURE_TYPES } from '../../../../../models/images/files/picture-kind.js';
+import { type Attachment, base64Length } from './attachments/attachment.js';
 import type { StoredConversation, StoredTurn } from './stored-conversation.js';
 
 /** The file of conversations that are exported. It is written in parts, since it may be longer than a string can be. */

@@ -1,7 +1,7 @@
 import type { MarkedToken, Token, Tokens } from 'marked';
+import { decodeEntities } from '../../../../texts/entities.js';
 import { el } from '../dom.js';
 import { codeBlock } from './code-block.js';
-import { decodeEntities } from './entities.js';
 
 /** Deepest nesting of elements; deeper ones are shown as they were written. */
 const MAX_DEPTH = 40;

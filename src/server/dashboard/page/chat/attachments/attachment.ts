@@ -1,13 +1,3 @@
-import type { PictureKind } from '../../../../../../models/images/files/picture-kind.js';
-
-/** Types of the pictures that a model may take, by the kind that the first bytes of a file tell. */
-export const PICTURE_TYPES: Readonly<Record<PictureKind, string>> = {
-  JPEG: 'image/jpeg',
-  PNG: 'image/png',
-  WebP: 'image/webp',
-  GIF: 'image/gif',
-};
-
 interface File {
   /** Under which its content is kept; no other of the conversation has it. */
   id: string;

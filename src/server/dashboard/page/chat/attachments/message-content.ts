@@ -1,4 +1,5 @@
-import { type AttachedText, type Attachment, isPicture } from './attachment.js';
+import { markedText } from '../../../../../texts/file-text.js';
+import { type Attachment, isPicture } from './attachment.js';
 
 /** Content of a message, as the API takes it. */
 export type MessageContent = string | ContentPart[];
@@ -25,13 +26,4 @@ export function contentOf(
   });
   if (pictures.length === 0) return text;
   return text === '' ? pictures : [...pictures, { type: 'text', text }];
-}
-
-/** The text of a file between fences that do not occur in it, under the file's name. */
-export function markedText({ name, part, content }: AttachedText): string {
-  const text = content ?? '';
-  const longest = Math.max(2, ...Array.from(text.matchAll(/`{3,}/g), ([run]) => run.length));
-  const fence = '`'.repeat(longest + 1);
-  const line = name.replace(/\s+/g, ' ');
-  return `File: ${line}${part === '' ? '' : ` (${part})`}\n${fence}\n${text}\n${fence}`;
 }

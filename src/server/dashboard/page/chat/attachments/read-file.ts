@@ -3,14 +3,14 @@ import {
   pictureHeader,
   uprightSize,
 } from '../../../../../../models/images/files/picture-header.js';
-import { pictureKind } from '../../../../../../models/images/files/picture-kind.js';
+import { PICTURE_TYPES, pictureKind } from '../../../../../../models/images/files/picture-kind.js';
 import { PictureError } from '../../../../../../models/images/picture-error.js';
+import { beginningOf, decodedText } from '../../../../../texts/file-text.js';
 import { newId } from '../stored-conversation.js';
-import { type AttachedText, type Attachment, bytesWords, PICTURE_TYPES, type Picture } from './attachment.js';
+import { type AttachedText, type Attachment, bytesWords, type Picture } from './attachment.js';
 import { AttachmentProblem, quoted } from './attachment-problem.js';
 import { ATTACHMENT_LIMITS as LIMITS } from './limits.js';
 import { readPdf } from './pdf/read-pdf.js';
-import { beginningOf, decodedText } from './plain-text.js';
 
 /** Bytes in which the kind of a file is looked for. */
 const HEAD_BYTES = 1024;

@@ -5,10 +5,10 @@ import {
 } from '../../../../../../src/server/dashboard/page/chat/answer-timing.js';
 import { contextWords } from '../../../../../../src/server/dashboard/page/chat/context-meter.js';
 import { chatRequest, type Turn } from '../../../../../../src/server/dashboard/page/chat/conversation.js';
-import { decodeEntities } from '../../../../../../src/server/dashboard/page/chat/entities.js';
 import { safeLink } from '../../../../../../src/server/dashboard/page/chat/markdown-nodes.js';
 import { partingOf, promptWords } from '../../../../../../src/server/dashboard/page/chat/prompt-figures.js';
 import { factsOf } from '../../../../../../src/server/dashboard/page/model-facts.js';
+import { decodeEntities } from '../../../../../../src/texts/entities.js';
 
 describe('links of an answer', () => {
   it('lead to other places by schemes that run nothing', () => {

@@ -1,6 +1,6 @@
+import { beginningOf } from '../../../../../../texts/file-text.js';
 import { AttachmentProblem, quoted } from '../attachment-problem.js';
 import { ATTACHMENT_LIMITS } from '../limits.js';
-import { beginningOf } from '../plain-text.js';
 import type { PdfAnswer, PdfQuestion } from './pdf-messages.js';
 
 /** The text of a PDF file, and which part of the file it is; '': all of it. */

@@ -13,19 +13,13 @@ import {
   ATTACHMENT_LIMITS,
   tooMuch,
 } from '../../../../../../../src/server/dashboard/page/chat/attachments/limits.js';
-import {
-  contentOf,
-  markedText,
-} from '../../../../../../../src/server/dashboard/page/chat/attachments/message-content.js';
+import { contentOf } from '../../../../../../../src/server/dashboard/page/chat/attachments/message-content.js';
 import {
   joinedItems,
   joinedPages,
 } from '../../../../../../../src/server/dashboard/page/chat/attachments/pdf/page-text.js';
 import { partOf } from '../../../../../../../src/server/dashboard/page/chat/attachments/pdf/read-pdf.js';
-import {
-  beginningOf,
-  decodedText,
-} from '../../../../../../../src/server/dashboard/page/chat/attachments/plain-text.js';
+import { beginningOf, decodedText, markedText } from '../../../../../../../src/texts/file-text.js';
 
 const picture = (bytes = 4, content: string | null = 'iVBORw=='): Picture => ({
   ...{ kind: 'picture', id: 'p', name: 'goose.png', bytes, type: 'image/png', width: 2, height: 1, content },

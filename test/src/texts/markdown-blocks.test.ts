@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { blocksOf } from '../../../../../../src/server/dashboard/page/chat/markdown-view.js';
-import { draws } from '../../../../../support/scale.js';
+import { blocksOf } from '../../../src/texts/markdown-blocks.js';
+import { draws } from '../../support/scale.js';
 
 /** The parser's stack has room for some 2,000; the time that it takes grows with the square. */
 const DEEP = `${'>'.repeat(3_000)} deep`;

@@ -23,3 +23,21 @@ export function beginningOf(text: string, most: number): string {
   const last = text.charCodeAt(most - 1);
   return text.slice(0, last >= 0xd800 && last < 0xdc00 ? most - 1 : most);
 }
+
+/** A file's text as a message has it. */
+export interface NamedFileText {
+  name: string;
+  /** The part of the file that this is, as in "pages 1 to 500 of 612"; '': all of it. */
+  part: string;
+  /** null: it is not kept any more. */
+  content: string | null;
+}
+
+/** The text of a file between fences that do not occur in it, under the file's name. */
+export function markedText({ name, part, content }: NamedFileText): string {
+  const text = content ?? '';
+  const longest = Math.max(2, ...Array.from(text.matchAll(/`{3,}/g), ([run]) => run.length));
+  const fence = '`'.repeat(longest + 1);
+  const line = name.replace(/\s+/g, ' ');
+  return `File: ${line}${part === '' ? '' : ` (${part})`}\n${fence}\n${text}\n${fence}`;
+}
