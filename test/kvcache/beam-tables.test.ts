@@ -79,6 +79,19 @@ describe('a sequence with beams', () => {
     expect(manager.freeBlocks).toBe(16);
   });
 
+  it('is told which sequences it may go on from', () => {
+    const manager = newManager(16);
+    manager.addSequence(1n, 10, undefined, 3);
+    for (const parents of [[], [0, 1, 2, 0], [0, 3], [-1], [0.5]])
+      expect(() => manager.forkSequences(1n, parents), `${parents}`).toThrow(
+        `Request 1: its 3 sequences are to go on from [${parents.join(', ')}]; 1 to 3 of them, each from 0 to 2, can be.`,
+      );
+    expect(manager.blocksHeld(1n)).toBe(2 + 3);
+    manager.forkSequences(1n, [2]);
+    expect(manager.blocksHeld(1n)).toBe(3);
+    manager.checkIntegrity();
+  });
+
   it('gives back all own blocks of a beam from which none goes on, if the last ones are full', () => {
     const manager = newManager(16);
     manager.addSequence(1n, 10, undefined, 3);

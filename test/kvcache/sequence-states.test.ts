@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { promptHashes } from '../../kvcache/block-hashes.js';
 import type { KvCacheEvent, StoredBlock } from '../../kvcache/cache-events.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { Retention } from '../../kvcache/retention.js';
@@ -72,6 +73,23 @@ describe('the states of sequences beside their blocks', () => {
     ]);
     expect(kv.chainBeyond(prompt, 16, () => false)).toMatchObject({ cached: 3, usable: 0 });
     expect(kv.chainBeyond(prompt, 22, () => false)).toMatchObject({ cached: 5, usable: 5 });
+    const longer = key(tokens(33));
+    const hashes = promptHashes(longer, longer.tokens, SIZE);
+    expect(kv.chainBeyond(longer, 33, (hash) => hash !== hashes[7])).toEqual({
+      hashes: hashes.slice(0, 7),
+      cached: 5,
+      usable: 5,
+    });
+    const stateless = new KvCacheManager({
+      numBlocks: 16,
+      tokensPerBlock: SIZE,
+      maxSeqLen: 64,
+      enableBlockReuse: true,
+    });
+    stateless.addSequence(1n, 22, prompt);
+    stateless.store(1n, prompt.tokens, 22);
+    expect(stateless.chainBeyond(prompt, 22, () => false)).toMatchObject({ cached: 5, usable: 5 });
+    expect(stateless.usableBlocks(prompt, 21)).toMatchObject({ blocks: { length: 5 }, state: -1 });
     const written: number[] = [];
     const write = (isKept: boolean) => (slot: number) => {
       written.push(slot);

@@ -402,7 +402,7 @@ describe('skein.fetch', () => {
     new Request(url, { method: 'POST', headers: { 'content-type': 'application/json' }, ...init });
 
   it('answers a request, below a path of the program too', async () => {
-    const body = JSON.stringify({ model: skein.info.name, prompt: 'Once', max_tokens: 2 });
+    const body = JSON.stringify({ model: skein.info.name, prompt: 'Once', max_tokens: 2, ignore_eos: true });
     const answer = await skein.fetch(post({ body }));
     expect(answer.status).toBe(200);
     expect(await answer.json()).toMatchObject({ usage: { completion_tokens: 2 } });

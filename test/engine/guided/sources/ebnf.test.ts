@@ -32,6 +32,12 @@ describe('a grammar in EBNF', () => {
     ).toEqual(['[]', '[1]', '[1,2]', '[1, 22,3]', '[qx]', '[qxé]', '[A"日]']);
   });
 
+  it('may nest 200 parentheses', () => {
+    const nested = (depth: number) => `root ::= ${'('.repeat(depth)}"a"${')'.repeat(depth)}`;
+    expect(accepted(nested(200), ['a', 'b'])).toEqual(['a']);
+    expect(() => accepted(nested(201), ['a'])).toThrow('nested deeper than 200');
+  });
+
   it('may call its rules from within, to any depth', () => {
     const deep = 5000;
     const grammar = 'root ::= "(" root ")" | "x"';
@@ -72,6 +78,8 @@ describe('a grammar in EBNF', () => {
     ['root ::= "a"{2,1}', 'ends before it begins'],
     ['root ::= "a"{99999}', 'larger than 10000'],
     ['root ::= a (= "b")\na ::= "a"', 'look-ahead assertions are not supported'],
+    ['root ::= "\ud83d"', 'half a surrogate pair is no character'],
+    ['root ::= [\udfff]', 'half a surrogate pair is no character'],
     [`root ::= ${'('.repeat(300)}"a"${')'.repeat(300)}`, 'nested deeper than 200'],
     ['', 'has no rule root'],
   ])('%s is refused: %s', (grammar, why) => {
