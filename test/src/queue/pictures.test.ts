@@ -23,9 +23,6 @@ import { describeWithNats, testNats } from '../support/test-nats.js';
 
 const BLOCK = ['--tokens-per-block', '16', '--threads', '1', '--cache-dir', testCacheDir];
 
-/** Prompts that a prefill worker computes, where there is one. */
-const HANDED_OVER = ['--max-local-prefill-length', '32'];
-
 interface Answer {
   model: string;
   choices: { message: { content: string } }[];
@@ -99,20 +96,7 @@ describeWithNats('pictures through the work queue', () => {
     lab.onPicture((message) => asked.push(message));
     [direct, gateway] = await Promise.all([
       startServer([...model, '--kv-cache-tokens', '4096']),
-      start(
-        [
-          cliPath,
-          'gateway',
-          '--port',
-          '0',
-          '--nats',
-          lab.nats.url,
-          '--cache-dir',
-          testCacheDir,
-          ...HANDED_OVER,
-        ],
-        {},
-      ),
+      start([cliPath, 'gateway', '--port', '0', '--nats', lab.nats.url, '--cache-dir', testCacheDir], {}),
     ]);
     await startWorkers(2);
   });
@@ -279,22 +263,6 @@ describeWithNats('pictures through the work queue', () => {
     const expected = await ask(direct);
     expect(expected).not.toBe('');
     expect(await ask(gateway)).toBe(expected);
-  });
-
-  it('of prompts that a prefill worker computes are answered as before, from its blocks', async () => {
-    const prefiller = await lab.startWorker([...worker, '--disaggregation-mode', 'prefill']);
-    const [, url] = /its metrics: (\S+)/.exec(prefiller.output())!;
-    const madeThere = async () => countOf(await (await fetch(url!)).text(), 'made');
-    const text = 'what is there in this picture, and what not?';
-    let salt = 0;
-    await until('a prompt to be handed over', async () => {
-      const chat = chatOf(text, [golden('png rgb')], { cache_salt: `handed over ${salt++}`, logprobs: true });
-      const [own, over] = await Promise.all([post(chat, direct), post(chat)]);
-      expect(over.choices).toEqual(own.choices);
-      const { cached_tokens: cached, image_tokens: tokens } = detailsOf(over);
-      return (await madeThere()) > 0 && cached > tokens;
-    });
-    await lab.kill(prefiller);
   });
 
   it('are forgotten with a request that is cancelled', async () => {
