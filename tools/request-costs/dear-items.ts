@@ -63,6 +63,22 @@ export const DEAR_ITEMS: Readonly<Record<string, readonly DearItem[]>> = {
     { type: 'web_search_call', results: long(8) },
     { type: 'web_search_call', action: times(12, () => times(4090, () => 1)) },
   ],
+  mcp_list_tools: [
+    {
+      type: 'mcp_list_tools',
+      server_label: 's',
+      tools: times(500, (i) => ({ name: `t${i}`, input_schema: {} })),
+    },
+    { type: 'mcp_list_tools', server_label: 's', tools: [{ name: 't', input_schema: { properties } }] },
+  ],
+  mcp_call: [
+    { type: 'mcp_call', server_label: 's', name: 't', arguments: '{}', output: long(8) },
+    { type: 'mcp_call', server_label: 's', name: 't', arguments: JSON.stringify({ a: long(4) }) },
+  ],
+  mcp_approval_request: [{ type: 'mcp_approval_request', server_label: 's', name: 't', arguments: long(8) }],
+  mcp_approval_response: [
+    { type: 'mcp_approval_response', approval_request_id: 'mcpr_1', approve: true, reason: long(8) },
+  ],
   compaction: [
     sealedState({ summary: long(6), before: null, after: [] }),
     sealedState({ summary: 'a', before: kept, after: kept }),

@@ -1,8 +1,11 @@
 import { createHash } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { PictureFacts } from './picture-reader.js';
 
 /** Most files whose pictures are known: some hundred bytes each. */
 const MAX_FILES = 4096;
+/** Bytes that are hashed in one turn of the event loop. */
+const BYTES_IN_TURN = 2 ** 20;
 
 /**
  * What files of pictures hold, by their SHA-256, for the next question on one: the ids in its prompt and the rows that are kept need its
@@ -38,7 +41,7 @@ export class KnownFiles {
     salt: bigint,
     read: () => Promise<Facts>,
   ): Promise<{ facts: PictureFacts; read: Facts | null }> {
-    const key = createHash('sha256').update(`${salt} `).update(file).digest('base64');
+    const key = await keyOf(file, salt);
     const known = this.#facts.get(key);
     if (known !== undefined) {
       this.#counts.known++;
@@ -59,4 +62,13 @@ export class KnownFiles {
     const [oldest] = this.#facts.keys();
     this.#facts.delete(oldest!);
   }
+}
+
+async function keyOf(file: Uint8Array, salt: bigint): Promise<string> {
+  const hash = createHash('sha256').update(`${salt} `);
+  for (let at = 0; at < file.length; at += BYTES_IN_TURN) {
+    if (at > 0) await nextTurn();
+    hash.update(file.subarray(at, at + BYTES_IN_TURN));
+  }
+  return hash.digest('base64');
 }
