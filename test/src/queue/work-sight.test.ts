@@ -52,9 +52,9 @@ describe('the sight of a worker', () => {
     const rows = await sight.rows(picture, 1n, bring);
     expect(rows).toHaveLength(ids.length);
     expect(await sight.rows(picture, 1n, bring)).toEqual(rows);
-    expect([brought, seen.length, model.counts]).toEqual([1, 1, { made: 1, kept: 1 }]);
+    expect([brought, seen.length, model.counts.rows]).toEqual([1, 1, { made: 1, kept: 1 }]);
     await sight.rows(picture, 2n, bring);
-    expect([brought, seen.length, model.counts]).toEqual([2, 2, { made: 2, kept: 1 }]);
+    expect([brought, seen.length, model.counts.rows]).toEqual([2, 2, { made: 2, kept: 1 }]);
   });
 
   it.each([
