@@ -10,7 +10,7 @@ const SLOTS_PER_ENTRY = 4;
  *   codes       .    9    1   10    .    .    .    .        9 and 1 are at home at 1, 10 at 2
  *   remove 9         1   10    .                            each moves back, but not before its home
  *
- * A table that is full stays as it is beside one of twice its slots, and its entries move over a few at a time: nobody waits for millions of
+ * A table that is full stays as it is next to one of twice its slots, and its entries move over a few at a time: no request waits for millions of
  * them. Slots are good until an entry comes or goes.
  */
 export class CodeTable {
@@ -83,7 +83,7 @@ export class CodeTable {
       if (old.isFree(slot)) this.#numCleared += 1;
       else {
         this.#young.put(old.codeAt(slot), old.valueAt(slot));
-        // Those behind it may move back to this slot, and never to one that is empty already.
+        // Those after it may move back to this slot, and never to one that is empty already.
         old.remove(slot);
       }
     }
@@ -96,7 +96,7 @@ class Slots {
   readonly length: number;
   size = 0;
   readonly #codes: Int32Array;
-  /** One more than the value; 0: the slot is free, as all are at first, so that nobody writes to memory that is not used yet. */
+  /** One more than the value; 0: the slot is free, as all are at first, so that no memory is written to before it is used. */
   readonly #values: Int32Array;
   readonly #mask: number;
 

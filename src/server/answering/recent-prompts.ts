@@ -4,8 +4,8 @@ import type { PromptParting } from '../web/prompt-parting.js';
 /** Tokens that are computed again are worth a word from here on. */
 const FEWEST_REPEATED = 256;
 /** Bounds of what is remembered: prompts, and their tokens. The last prompt is remembered whatever its length. */
-const MOST_PROMPTS = 32;
-const MOST_TOKENS = 2 ** 20;
+const MAX_PROMPTS = 32;
+const MAX_TOKENS = 2 ** 20;
 
 /** Tokens of a window, and of how many windows one is an anchor: places that are found again wherever their text has moved to. */
 const WINDOW = 8;
@@ -15,7 +15,8 @@ interface Remembered {
   /** Model and cache salt: prompts of others are not compared. */
   of: string;
   tokens: PromptTokens;
-  anchors: ReadonlySet<number>;
+  /** Made when another prompt is first compared with it: those of a chat that goes on never are. */
+  anchors: ReadonlySet<number> | null;
 }
 
 /**
@@ -33,22 +34,22 @@ export class RecentPrompts {
 
   /** Remembers a prompt. Null: it goes on with an earlier one, or has little in common with any. @param of model and cache salt */
   note(of: string, tokens: PromptTokens): PromptParting | null {
-    const places = anchorsOf(tokens);
     const others = this.#prompts.filter((prompt) => prompt.of === of);
     const shared = others.map((prompt) => sharedTokens(prompt.tokens, tokens));
     const at = Math.max(0, ...shared);
     const longest = others[shared.indexOf(at)];
     const goesOn = longest !== undefined && at === longest.tokens.length;
     if (goesOn) this.#forget(longest);
-    this.#remember({ of, tokens, anchors: new Set(places.values()) });
-    const repeated = goesOn ? 0 : mostRepeated(others, places, at, tokens.length);
+    this.#remember({ of, tokens, anchors: null });
+    const isLong = tokens.length - at >= FEWEST_REPEATED;
+    const repeated = goesOn || !isLong ? 0 : mostRepeated(others, tokens, at);
     return repeated < FEWEST_REPEATED ? null : { at, promptTokens: tokens.length, repeated };
   }
 
   #remember(prompt: Remembered): void {
     this.#prompts.push(prompt);
     this.#tokens += prompt.tokens.length;
-    while (this.#prompts.length > 1 && (this.#prompts.length > MOST_PROMPTS || this.#tokens > MOST_TOKENS))
+    while (this.#prompts.length > 1 && (this.#prompts.length > MAX_PROMPTS || this.#tokens > MAX_TOKENS))
       this.#forget(this.#prompts[0]!);
   }
 
@@ -65,27 +66,26 @@ function sharedTokens(a: PromptTokens, b: PromptTokens): number {
   return shared;
 }
 
-/** Hashes of a prompt's anchors, by their places. */
-function anchorsOf(tokens: PromptTokens): Map<number, number> {
-  const anchors = new Map<number, number>();
-  for (let at = 0; at + WINDOW <= tokens.length; at++) {
+/** Hashes of a prompt's anchors from a place on. */
+function anchorsFrom(tokens: PromptTokens, first: number): number[] {
+  const anchors: number[] = [];
+  for (let at = first; at + WINDOW <= tokens.length; at++) {
     let hash = 0x811c9dc5;
     for (let i = 0; i < WINDOW; i++) hash = Math.imul(hash ^ tokens[at + i]!, 0x01000193);
     hash ^= hash >>> 15;
-    if ((hash >>> 0) % ANCHOR_OF === 0) anchors.set(at, hash);
+    if ((hash >>> 0) % ANCHOR_OF === 0) anchors.push(hash);
   }
   return anchors;
 }
 
 /** The most tokens from `at` on that one of these prompts has, told by the share of anchors that it has. */
-function mostRepeated(
-  prompts: readonly Remembered[],
-  anchors: ReadonlyMap<number, number>,
-  at: number,
-  length: number,
-): number {
-  const hashes = [...anchors].flatMap(([place, hash]) => (place >= at ? [hash] : []));
+function mostRepeated(prompts: readonly Remembered[], tokens: PromptTokens, at: number): number {
+  const hashes = anchorsFrom(tokens, at);
   if (hashes.length === 0) return 0;
-  const found = prompts.map((prompt) => hashes.filter((hash) => prompt.anchors.has(hash)).length);
-  return Math.round((Math.max(0, ...found) / hashes.length) * (length - at));
+  const found = prompts.map((prompt) => {
+    prompt.anchors ??= new Set(anchorsFrom(prompt.tokens, 0));
+    const { anchors } = prompt;
+    return hashes.filter((hash) => anchors.has(hash)).length;
+  });
+  return Math.round((Math.max(0, ...found) / hashes.length) * (tokens.length - at));
 }

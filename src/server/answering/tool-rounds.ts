@@ -1,4 +1,5 @@
 import { SkeinError } from '../../../base/skein-error.js';
+import type { ChatAsk } from '../../generation/chat-plan.js';
 import type { CallOutcome, ToolSession } from '../mcp/tool-server.js';
 import type { LiveRequest } from '../web/request-registry.js';
 import type { AskedServer } from './asked-servers.js';
@@ -144,6 +145,17 @@ export class ToolRounds {
       return failed(`The call took longer than ${callTimeoutMs / 1000} seconds.`);
     }
   }
+}
+
+/** What changes of the choice of tools from pass to pass. @param isFirst false: there have been calls, so that none is required any more */
+export function choiceOfPass(
+  { toolChoice }: Pick<ChatAsk, 'toolChoice'>,
+  mayCall: boolean,
+  isFirst: boolean,
+): Partial<Pick<ChatAsk, 'toolChoice' | 'showsTools'>> {
+  // The tools stay in the prompt, so that it begins as the one before it.
+  if (!mayCall) return { toolChoice: { mode: 'none' }, showsTools: true };
+  return isFirst || toolChoice?.mode === 'none' ? {} : { toolChoice: { mode: 'auto' } };
 }
 
 /** An answer whose calls run here, as its protocol writes it. */

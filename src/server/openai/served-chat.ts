@@ -10,8 +10,9 @@ import { collect, type FrameWriter, respondWithStream } from '../answering/respo
 import type { AnsweringServices } from '../answering/services.js';
 import { type EnginePass, SeveralPasses } from '../answering/several-passes.js';
 import { chatMaxTokens, choiceCounts } from '../answering/text-request.js';
-import { timeLeft, timeLimitOf } from '../answering/time-left.js';
+import { timeLimitOf, withTimeLeft } from '../answering/time-left.js';
 import {
+  choiceOfPass,
   type RoundsAnswer,
   type RoundsEnd,
   type ServedCall,
@@ -196,14 +197,12 @@ class ChatPasses implements RoundsAnswer<ChatServedCall> {
       limit === undefined ? undefined : limit - used,
       plan.promptTokens.length,
     );
-    const own = request.time_limit_ms ?? null;
-    const limited = { ...request, time_limit_ms: timeLeft(own, this.#sinceMs) ?? undefined };
-    const { terms } = this.#exchange;
+    const limited = withTimeLeft(request, this.#exchange.terms, this.#sinceMs);
     const run = await plannedRun(
       context,
       model,
-      { request: limited, plan, promptParam: 'messages', maxTokens, budget: askedBudget(request) },
-      { ...terms, timeLimitMs: timeLeft(terms.timeLimitMs, this.#sinceMs) },
+      { request: limited.request, plan, promptParam: 'messages', maxTokens, budget: askedBudget(request) },
+      limited.terms,
       this.#live,
     );
     const begun = { plan, run };
@@ -215,10 +214,7 @@ class ChatPasses implements RoundsAnswer<ChatServedCall> {
   #askFor(mayCall: boolean, isFirst: boolean): ChatAsk {
     const ask = this.#ask!;
     const messages = [...ask.messages, ...this.#said];
-    // The tools stay in the prompt, so that it begins as the one before it.
-    if (!mayCall) return { ...ask, messages, toolChoice: { mode: 'none' }, showsTools: true };
-    const isFree = isFirst || ask.toolChoice.mode === 'none';
-    return isFree ? { ...ask, messages } : { ...ask, messages, toolChoice: { mode: 'auto' } };
+    return { ...ask, messages, ...choiceOfPass(ask, mayCall, isFirst) };
   }
 
   takeCalls(): readonly ChatServedCall[] {

@@ -9,7 +9,8 @@ import { planWithin } from '../../answering/plan-within.js';
 import { plannedRun } from '../../answering/planned-run.js';
 import type { EnginePass } from '../../answering/several-passes.js';
 import { chatMaxTokens } from '../../answering/text-request.js';
-import { timeLeft } from '../../answering/time-left.js';
+import { withTimeLeft } from '../../answering/time-left.js';
+import { choiceOfPass } from '../../answering/tool-rounds.js';
 import { keptEventsMemory } from '../../web/memory/memory-estimates.js';
 import type { LiveRequest } from '../../web/request-registry.js';
 import type { RequestTerms } from '../../web/request-terms.js';
@@ -93,10 +94,7 @@ export class ResponsePasses implements ServedPasses {
   #askFor(mayCall: boolean, isFirst: boolean): Omit<ChatAsk, 'messages'> {
     const { request, conversation, signal } = this.#asked;
     const ask = { ...askOf(request, conversation.tools), signal };
-    // The tools stay in the prompt, so that it begins as the one before it.
-    if (!mayCall) return { ...ask, toolChoice: { mode: 'none' }, showsTools: true };
-    const isFree = isFirst || ask.toolChoice?.mode === 'none';
-    return isFree ? ask : { ...ask, toolChoice: { mode: 'auto' } };
+    return { ...ask, ...choiceOfPass(ask, mayCall, isFirst) };
   }
 }
 
@@ -147,12 +145,10 @@ async function answerPass(
   if (request.background && request.stream) {
     pass.terms.memory.addAnswer(keptEventsMemory(maxTokens, logProbs === undefined ? 0 : 1 + logProbs));
   }
-  const common = commonOf(request);
-  const limited = { ...common, time_limit_ms: timeLeft(common.time_limit_ms ?? null, sinceMs) ?? undefined };
-  const terms = { ...pass.terms, timeLimitMs: timeLeft(pass.terms.timeLimitMs, sinceMs) };
+  const limited = withTimeLeft(commonOf(request), pass.terms, sinceMs);
   const budget = askedBudget(request);
-  const chat = { request: limited, plan, promptParam: 'input', maxTokens, logProbs, budget };
-  return { plan, run: await plannedRun(context, model, chat, terms, live) };
+  const chat = { request: limited.request, plan, promptParam: 'input', maxTokens, logProbs, budget };
+  return { plan, run: await plannedRun(context, model, chat, limited.terms, live) };
 }
 
 async function planOf(asked: Looked, items: readonly KeptItem[], { ask, limit }: PassAsk): Promise<ChatPlan> {
