@@ -19,7 +19,7 @@ export function appleCores(): number | null {
   return known;
 }
 
-/** An Intel Mac has no levels; its physical cores are counted then. null: the system does not tell. */
+/** An Intel Mac has no levels; its physical cores are counted then. null: the system does not report it. */
 export function performanceCores(ask: AskSysctl): number | null {
   for (const name of ['hw.perflevel0.physicalcpu', 'hw.physicalcpu']) {
     try {

@@ -15,8 +15,9 @@ export interface BufferPoolLimits {
 }
 
 /**
- * Large buffers that are used again and again: a new one costs the system's pages and the garbage collector's runs, which count memory
- * outside of the heap. Those that came back first go first where too many are kept. What nobody gives back is garbage like any other.
+ * Large buffers that are used again and again: a new one costs the system's pages and the garbage collector's
+ * runs, which count memory outside of the heap. Those that came back first go first where too many are kept.
+ * A buffer that is not given back is garbage like any other.
  *
  *   free [ 4 MiB | 8 KiB ]  --take(5000)-->  8 KiB  --used--> give  --> free [ 4 MiB | 8 KiB ]
  */
@@ -39,7 +40,7 @@ export class BufferPool {
     this.#limits = { ...this.#limits, maxKept };
   }
 
-  /** A buffer of at least so many bytes; what is in it is of earlier uses. */
+  /** A buffer of at least `bytes` bytes; what is in it is of earlier uses. */
   take(bytes: number): ArrayBuffer {
     const needed = Math.max(SMALLEST, bytes);
     const index = this.#free.findIndex(
@@ -59,13 +60,15 @@ export class BufferPool {
 }
 
 /**
- * Tells the garbage collector of unreferenced shared memory. It does not count that memory, and would not run for gigabytes of it: an
- * unshared buffer of the same size counts, and costs nothing until it is written to.
+ * Notifies the garbage collector of unreferenced shared memory. It does not count that memory, and would not
+ * run for gigabytes of it: an unshared buffer of the same size counts, and costs nothing until it is written
+ * to.
  */
 export function noteFreed(bytes: number): void {
   try {
     new ArrayBuffer(bytes);
   } catch {
-    // The system gives no more memory, or the engine takes no buffer of this size: the collector hears of it later.
+    // The system gives no more memory, or the engine takes no buffer of this size: the collector is notified
+    // later.
   }
 }

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 
-// Directories in which something is being built. Each lies beside its target, so that renaming it into place is one
-// step of the file system; on an error or a signal it is removed, so that nothing half-written stays.
+// Directories in which something is being built. Each lies next to its target, so that renaming it into place
+// is one step of the file system; on an error or a signal it is removed, so that nothing half-written stays.
 
 const open = new Set<string>();
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -11,7 +11,7 @@ const MARK = '.building-';
 const GONE_AFTER_MS = 10 * 60 * 1000;
 const ABANDONED_AFTER_MS = 24 * 60 * 60 * 1000;
 
-/** Makes a directory `.NAME.building-PID-RANDOM` beside the target. */
+/** Makes a directory `.NAME.building-PID-RANDOM` next to the target. */
 export function makeBuildDirectory(target: string): string {
   const parent = dirname(resolve(target));
   makeFolders(parent);

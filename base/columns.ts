@@ -20,8 +20,8 @@ const ARRAYS = {
 };
 
 /**
- * A flat array of a batch: `width` entries for each row, token, or whatever `per` names, and `extra` entries behind all
- * of them.
+ * A flat array of a batch: `width` entries for each row, token, or other unit that `per` names, and `extra`
+ * entries after all of them.
  */
 export interface Column<T extends ElementType = ElementType, P extends string = string> {
   readonly type: T;

@@ -38,7 +38,7 @@ export function closestName(name: string, known: readonly string[]): string | nu
   return best;
 }
 
-/** Most names that are told where none is close. */
+/** Most names that are suggested where none is close. */
 const MAX_ALIKE = 3;
 
 /** Known names that share a word with one that none is close to, the nearest first: --lora-dir and --lora of --lora-dtype. */

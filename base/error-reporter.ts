@@ -40,7 +40,7 @@ export function warn(message: string): void {
   process.emitWarning(message, 'SkeinWarning');
 }
 
-/** Wraps a listener that only observes: where it fails, a warning is emitted and the work goes on. */
+/** Wraps a listener that only observes: where it fails, a warning is emitted and the work continues. */
 export function onlyTold<Told extends unknown[]>(
   callback: string,
   listener: (...told: Told) => unknown,

@@ -4,10 +4,11 @@ import type { Core } from './topology.js';
 const DEVICES = '/sys/devices';
 
 /**
- * The cores that a model's threads are counted by; the rest are efficiency cores. All threads of an operation wait for the slowest
- * one, so that slow cores make everything slower. All cores where the system tells no kinds, or this process may use one kind alone.
+ * The cores that a model's threads are counted by; the rest are efficiency cores. All threads of an operation
+ * wait for the slowest one, so that slow cores make everything slower. All cores where the system reports no
+ * kinds, or this process may use only one kind.
  *
- *   hybrid x86   /sys/devices/cpu_core/cpus   0-15      performance cores, beside
+ *   hybrid x86   /sys/devices/cpu_core/cpus   0-15      performance cores, next to
  *                /sys/devices/cpu_atom/cpus   16-23     efficiency cores
  *   big.LITTLE   .../cpu/cpu4/cpu_capacity    1024      of each core; the fastest one of the machine has 1024
  */
@@ -27,8 +28,8 @@ function hybridCores(cores: readonly Core[], read: ReadText): Core[] | null {
 }
 
 /**
- * The cores, fastest first, with which the most is done where all have an equal share and wait for the slowest: so many that count x
- * capacity of the slowest is greatest.
+ * The cores, fastest first, with which the most is done where all have an equal share and wait for the
+ * slowest: their number is chosen so that number x capacity of the slowest is greatest.
  *
  *   4 x 1024, 4 x 430                4 x 1024 > 8 x 430: the four big ones
  *   1024, 3 x 871, 4 x 250           4 x 871: four

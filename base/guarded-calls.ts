@@ -36,7 +36,7 @@ export class CallbackError extends SkeinError {
 /** Receives the failure of a callback. Must not throw. */
 export type OnFailure = (error: CallbackError) => void;
 
-/** Calls a callback and returns its result; if it throws, tells `onFailure` and returns undefined. */
+/** Calls a callback and returns its result; if it throws, calls `onFailure` and returns undefined. */
 export function callGuarded<T>(name: CallbackName, call: () => T, onFailure: OnFailure): T | undefined {
   try {
     return call();
@@ -46,7 +46,10 @@ export function callGuarded<T>(name: CallbackName, call: () => T, onFailure: OnF
   }
 }
 
-/** Calls a callback whose result nobody needs. Its promise is not awaited, but a rejection is told to `onFailure`. */
+/**
+ * Calls a callback whose result is not needed. Its promise is not awaited, but a rejection is passed to
+ * `onFailure`.
+ */
 export function tellGuarded(name: CallbackName, call: () => unknown, onFailure: OnFailure): void {
   const pending = promiseOf(callGuarded(name, call, onFailure));
   pending?.catch((reason: unknown) => onFailure(CallbackError.of(name, reason)));

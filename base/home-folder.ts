@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 
-/** Home of users that have none, by Debian's convention: nobody can make this folder. */
+/** Home of users that have none, by Debian's convention: no process can make this folder. */
 export const NO_HOME = '/nonexistent';
 
 /**

@@ -3,7 +3,7 @@ export function joinedFloats(parts: readonly Float32Array[]): Float32Array {
   return parts.length === 1 ? parts[0]! : copied(parts, (length) => new Float32Array(length));
 }
 
-/** A copy of several arrays, one behind the other. */
+/** A copy of several arrays, one after the other. */
 export function joinedBytes(parts: readonly Uint8Array[]): Uint8Array {
   return copied(parts, (length) => new Uint8Array(length));
 }

@@ -8,7 +8,7 @@ export interface Name {
 }
 
 /**
- * A sentence whose names are data. It becomes words only where somebody reads it: see `worded`. Crosses threads
+ * A sentence whose names are data. It becomes words only where it is read: see `worded`. Crosses threads
  * unchanged.
  */
 export type NamedText = string | readonly (string | Name)[];

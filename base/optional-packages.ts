@@ -4,8 +4,9 @@ import { dirname, join } from 'node:path';
 import { defaultCacheDirectory } from './home-folder.js';
 
 /**
- * Finds packages of npm that this one needs for some option only: those beside it go before the working directory's, and these
- * before what `skein setup` has put into the user's cache. Loads nothing. null: one of them is missing everywhere.
+ * Finds npm packages that this one needs only for some option: those next to it go before the working
+ * directory's, and these before what `skein setup` has put into the user's cache. Loads nothing. null: one of
+ * them is missing everywhere.
  * @param setupFolder of `skein setup` in a cache directory; null where that installs no such packages @param cacheDirectory default: the user's
  */
 export function findPackages(
@@ -40,7 +41,7 @@ export function packageOfApp(name: string): string | null {
   return null;
 }
 
-/** Seen from this package (npm puts an app's modules beside it) and from the working directory. */
+/** Seen from this package (npm puts an app's modules next to it) and from the working directory. */
 const appOrigins = () => [import.meta.url, join(process.cwd(), 'package.json')];
 
 function resolves(require: NodeJS.Require, name: string): boolean {

@@ -3,11 +3,11 @@ import { hostname } from 'node:os';
 import { setTimeout } from 'node:timers/promises';
 import { isAlive, keepOnExit, removeOnExit } from './build-directory.js';
 
-/** A lock's holder touches it while the work goes on; a lock untouched for this long is given up. */
+/** A lock's holder touches it while the work continues; a lock untouched for this long is given up. */
 const STALE_AFTER_MS = 10 * 60 * 1000;
 /** Time between two looks at a lock that another process holds. */
 const POLL_MS = 200;
-/** A lock that names nobody was written in part by a process that ended there. */
+/** A lock that names no process was written in part by a process that ended there. */
 const UNREADABLE_AFTER_MS = 5_000;
 
 /** A lock against two processes doing the same work: a file that names the process, removed when the process ends. */
@@ -46,7 +46,7 @@ export class ProcessLock {
     }
   }
 
-  /** Says that the work goes on. */
+  /** Says that the work continues. */
   touch(): void {
     touchLockFile(this.#path);
   }

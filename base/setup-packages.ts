@@ -7,7 +7,7 @@ import { takeSetupLock } from './setup-lock.js';
 import { SkeinError } from './skein-error.js';
 
 export interface SetupOptions {
-  /** Make it anew where it is there. */
+  /** Make it again where it is there. */
   force?: boolean | undefined;
   env?: NodeJS.ProcessEnv;
   signal?: AbortSignal | undefined;
@@ -21,7 +21,7 @@ export interface PackageSetup {
   /** Of the folder's package.json. */
   name: string;
   packages: Readonly<Record<string, string>>;
-  /** Variables beside those of the environment. */
+  /** Variables in addition to those of the environment. */
   variables?: Readonly<Record<string, string>>;
   /** Makes it smaller, before it is tried. */
   trim?: (folder: string) => void;

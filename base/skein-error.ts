@@ -8,7 +8,7 @@ import { type NamedText, worded } from './named-text.js';
 export abstract class SkeinError extends Error {
   /** Name of the kind of error, such as SKEIN_PARAMETER: stays the same when the message changes. */
   abstract readonly code: `SKEIN_${string}`;
-  /** The message with its names as data, to be worded anew; `message` has the engine's names. */
+  /** The message with its names as data, to be worded again; `message` has the engine's names. */
   declare readonly text: NamedText;
 
   constructor(text: NamedText = '', options?: ErrorOptions) {

@@ -29,18 +29,18 @@ const WRITING: Readonly<Record<string, readonly [string, string?]>> = {
   ELOOP: ['it is a link', OTHER_FOLDER],
 };
 
-/** Tells in words why something cannot be read, and what to do. */
+/** Says in words why something cannot be read, and what to do. */
 export function readProblem(error: unknown): string {
   return READING[codeOf(error)] ?? asSentence(messageOf(error));
 }
 
-/** Tells in words why something cannot be written, and what to do. */
+/** Says in words why something cannot be written, and what to do. */
 export function writeProblem(error: unknown): string {
   const known = WRITING[codeOf(error)];
   return known === undefined ? asSentence(messageOf(error)) : `${known.join('; ')}.`;
 }
 
-/** Tells why something cannot be written, without advice, for a sentence that has its own. */
+/** Says why something cannot be written, without advice, for a sentence that has its own. */
 export function writeReason(error: unknown): string {
   return writeReasonOfCode(error) ?? messageOf(error);
 }

@@ -31,12 +31,14 @@ const NODE = '/sys/devices/system/node';
 /** Files that list the processors of a core; the second one is the newer name. */
 const SIBLINGS = ['topology/thread_siblings_list', 'topology/core_cpus_list'];
 /**
- * Files in which the kernel tells a core's speed: by the firmware, by its capacity (arm), by its greatest frequency.
+ * Files in which the kernel gives a core's speed: by the firmware, by its capacity (arm), by its greatest
+ * frequency.
  */
 const PERFORMANCE = ['acpi_cppc/highest_perf', 'cpu_capacity', 'cpufreq/cpuinfo_max_freq'];
 
 /**
- * Cores that affinity and cpuset leave to this process; null where the system does not tell (other than Linux).
+ * Cores that affinity and cpuset leave to this process; null where the system does not report them (other
+ * than Linux).
  *
  *   /proc/self/status                       Cpus_allowed_list: 0-3      of the process, not of the calling thread
  *   /sys/fs/cgroup/cpuset.cpus.effective    0-3
@@ -80,8 +82,8 @@ export function defaultThreads(read: ReadText = readText, apple: () => number | 
 }
 
 /**
- * Why the threads that compute by default are fewer than the machine's processors, as a clause; null: they are as many, this system
- * does not tell its cores, or these are not the threads of the default.
+ * Why the threads that compute by default are fewer than the machine's processors, as a clause; null: they
+ * are as many, this system does not report its cores, or these are not the threads of the default.
  *
  * @param all processors of the machine
  */
@@ -126,7 +128,7 @@ function nodesByCpu(read: ReadText): Map<number, number> {
   return nodes;
 }
 
-/** The socket of a processor; 0 where it is not told, or told as -1. */
+/** The socket of a processor; 0 where it is not given, or given as -1. */
 function packageOf(read: ReadText, cpu: number): number {
   const found = Number(read(`${CPU}/cpu${cpu}/topology/physical_package_id`) ?? 0);
   return Math.max(0, found) || 0;
