@@ -58,7 +58,7 @@ export interface ModuleCallbacks {
   returnBatchManagerStats?: undefined;
 }
 
-/** Options of a GptManager beside its callbacks. */
+/** Options of a GptManager besides its callbacks. */
 export interface ManagerFields extends GivenFields<typeof MANAGER_OPTIONS>, Fields<typeof MANAGER_EVENTS> {
   optionalParams?: OptionalParams;
 }

@@ -7,8 +7,9 @@ import type { PostProcessorRows } from './post-processor-call.js';
 //   worker   logits -> shared memory, `ask` ---------- waits at DONE ----------- logits <- shared memory, sampling
 //   host                       call 0 | DONE = 1 | call 1 | DONE = 2 | ...
 //
-// A call that failed is told by a message before DONE counts it. A worker that has waited too long for a call gives the
-// memory up for good (LEFT) and takes other memory for its next iteration, so what the host still writes goes nowhere.
+// A call that failed is reported by a message before DONE counts it. A worker that has waited too long for a
+// call gives the memory up for good (LEFT) and takes other memory for its next iteration, so what the host
+// still writes goes nowhere.
 //
 //   shared memory   DONE | LEFT | logits of call 0 | logits of call 1 | ...
 
@@ -24,7 +25,7 @@ export interface HostPostProcessors {
   port: MessagePort;
 }
 
-/** Rows of a request without the logits, which begin at value `first` behind the cells. */
+/** Rows of a request without the logits, which begin at value `first` after the cells. */
 export interface AskedRows extends Omit<PostProcessorRows, 'view'> {
   first: number;
   length: number;
@@ -39,7 +40,7 @@ export interface AskedCall {
 export interface PostProcessorAsk {
   ask: number;
   calls: AskedCall[];
-  /** The cells, and behind them Float32 values. */
+  /** The cells, followed by Float32 values. */
   memory: SharedArrayBuffer;
 }
 

@@ -1,7 +1,7 @@
 /**
- * A listener that is called at once with each piece: the requests of an iteration are told one after the other, so a
- * slow listener keeps the others waiting. An error that it throws goes to the host's onError; the listener gets the
- * next piece all the same.
+ * A listener that is called at once with each piece: it is called for the requests of an iteration one after
+ * the other, so a slow listener keeps the others waiting. An error that it throws goes to the host's onError;
+ * the listener gets the next piece all the same.
  */
 export interface PieceListener<Piece> {
   /** Called with each piece. The last piece has a finish reason; nothing comes after it. */
@@ -42,8 +42,9 @@ export interface PieceSource<Piece> extends AsyncIterable<Piece> {
   pause(): void;
   resume(): void;
   /**
-   * Leaves the sequence: nothing more comes, and a sequence that has not ended is cancelled. `isWhole`: the consumer
-   * has all that it wanted, as behind a stop string, so that watchers see an end and not a cancellation.
+   * Leaves the sequence: nothing more comes, and a sequence that has not ended is cancelled. `isWhole`: the
+   * consumer has all that it wanted, as after a stop string, so that watchers see an end and not a
+   * cancellation.
    */
   leave(isWhole?: boolean): void;
 }

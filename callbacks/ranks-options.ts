@@ -9,7 +9,9 @@ export interface RanksOptions {
   size: number;
   /** A path with a /, for ranks of one machine that share memory; host:port of rank 0 for ranks that are connected by TCP. */
   address: string;
-  /** Known to all ranks and nobody else; needed with host:port. The connections are encrypted with keys that come of it. */
+  /**
+   * Known only to the ranks; needed with host:port. The connections are encrypted with keys that come of it.
+   */
   secret?: string;
   /**
    * 'rank0', the default: the callbacks of rank 0 are called, and those of the others are not. 'everyRank': every rank's
@@ -48,7 +50,7 @@ export function whyHeld(missing: MissingRanks): string | null {
   return missing.ranks.length === 0 ? null : `The group of ranks is not complete: ${waitingFor(missing)}.`;
 }
 
-/** A rank's place in its group, as its worker is told it. */
+/** A rank's place in its group, as its worker receives it. */
 export interface SeatData {
   rank: number;
   tensorParallelSize: number;

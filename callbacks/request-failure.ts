@@ -29,7 +29,7 @@ export type FailureKind =
   | 'ended'
   | 'internal';
 
-/** Why a request failed, as data: it crosses threads as it is, and is worded where somebody reads it. */
+/** Why a request failed, as data: it crosses threads as it is, and is worded where it is read. */
 export interface RequestFailure {
   kind: FailureKind;
   /** Tensor or TokenRequest field that is at fault; null: none is. */

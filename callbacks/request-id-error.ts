@@ -27,7 +27,7 @@ export class RequestIdError extends SkeinError {
   }
 }
 
-/** Why a request is refused for its id, beside those in progress; null: it is not. */
+/** Why a request is refused for its id, given those in progress; null: it is not. */
 export function refusedId(
   requestId: unknown,
   inProgress: { has(requestId: bigint): boolean },

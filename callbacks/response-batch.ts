@@ -49,8 +49,9 @@ export const RESPONSE_END = 64;
  */
 export const RESPONSE_BEAM = 128;
 /**
- * Flag, alone: the response tells how far the request's prompt is and has no tokens. Its sequence length is the number
- * of prompt tokens done, those of the cache included; the first of its times is that since the request first ran.
+ * Flag, alone: the response reports how far the request's prompt is and has no tokens. Its sequence length is
+ * the number of prompt tokens done, those of the cache included; the first of its times is that since the
+ * request first ran.
  */
 export const RESPONSE_PROGRESS = 256;
 

@@ -10,8 +10,8 @@ export interface WorkerRestartOptions {
   /** Longest wait before a restart; default 30 000. */
   maxDelayMs?: number;
   /**
-   * Milliseconds that a worker must have run since it was ready to count as sound: the waits then begin anew. Default
-   * 60 000.
+   * Milliseconds that a worker must have run since it was ready to count as sound: the waits then start over.
+   * Default 60 000.
    */
   stableMs?: number;
   /** Restarts in a row whose worker may die before it is ready, after which the manager gives up. Default 5. */
@@ -50,7 +50,7 @@ export function checkWorkerRestart(options: WorkerRestartOptions | false | undef
 }
 
 /**
- * Decides when to start the next worker: a pure state machine, told how each worker fared.
+ * Decides when to start the next worker: a pure state machine, whose input is how each worker fared.
  *
  *   death while it ran      wait delayMs x factor^n, n = restarts since the last sound worker, at most maxDelayMs
  *   death before ready      the same, and after maxFailedStarts of these in a row: never again

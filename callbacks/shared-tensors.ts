@@ -1,16 +1,16 @@
 import type { Tensor } from './types.js';
 
 /**
- * Tensors of lists that several requests share, each made once: the prompt of many answers, the biases and bad words of
- * many prompts. Lists are told apart by identity, so this is for requests submitted one after the other, while nobody
- * changes the lists. Nobody may write to a shared tensor.
+ * Tensors of lists that several requests share, each made once: the prompt of many answers, the biases and
+ * bad words of many prompts. Lists are distinguished by identity, so this is for requests submitted one after
+ * the other, while the lists do not change. A shared tensor must not be written to.
  */
 export class SharedTensors {
   readonly #made = new Map<object, Map<string, Tensor>>();
 
   /**
-   * The tensor made of `list` before, or a new one from `make`. @param part tells apart several tensors made of one
-   * list
+   * The tensor made of `list` before, or a new one from `make`. @param part distinguishes several tensors
+   * made of one list
    */
   of(list: object, make: () => Tensor, part = ''): Tensor {
     let parts = this.#made.get(list);

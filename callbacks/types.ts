@@ -56,15 +56,18 @@ export type PollStopSignalsCallback = () => Set<bigint> | Promise<Set<bigint>>;
 /** Called at the end of each iteration in which something was active, with the statistics as JSON. */
 export type ReturnBatchManagerStatsCallback = (json: string) => void | Promise<void>;
 
-/** Called after each iteration that stored, removed or changed cached blocks, with events that tell of them. */
+/**
+ * Called after each iteration that stored, removed or changed cached blocks, with events that describe them.
+ */
 export type OnKvCacheEventsCallback = (events: KvCacheEvent[]) => void;
 
 /**
- * The callbacks that a module given by URL exports (getInferenceRequests and sendResponse are required). They run
- * inside the worker, between iterations. A promise that a callback returns goes on there too, and holds up no
- * iteration; its result counts from the next iteration on. They end with the worker: after a failure of it the module
- * is loaded afresh by the next one, and its sendResponse is first called with the end of every request that its life
- * before had brought and not heard of. Where no other worker comes (GptManager.failure) nobody is left to be told.
+ * The callbacks that a module given by URL exports (getInferenceRequests and sendResponse are required). They
+ * run inside the worker, between iterations. A promise that a callback returns goes on there too, and holds
+ * up no iteration; its result counts from the next iteration on. They end with the worker: after a failure of
+ * it the module is loaded again by the next one, and its sendResponse is first called with the end of every
+ * request that the module had brought in its earlier life and whose end it had not received. Where no other
+ * worker comes (GptManager.failure) there is no module left to notify.
  */
 export interface CallbackModule {
   getInferenceRequests: GetInferenceRequestsCallback;

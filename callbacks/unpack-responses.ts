@@ -84,7 +84,7 @@ export function sendTo<T>(
  *   finish_reasons     [1, b]
  *   output_log_probs   [1, b, m] with 0 after the end of a beam
  *   cum_log_probs      [1, b] that of the end_id which ended a beam included: what beams are compared by
- *   top_token_ids, top_log_probs  [1, b, m, k] with -1 and 0 behind the end of a beam
+ *   top_token_ids, top_log_probs  [1, b, m, k] with -1 and 0 after the end of a beam
  *   generation_logits  [1, b, m, vocab] with 0 after the end of a beam
  *
  * Logits are raw: before penalties, bans and temperature. The first response of a request that does not stream is its
@@ -92,8 +92,8 @@ export function sendTo<T>(
  * once; the final one may have n = 0. A token that ended the request without being output (end_id) has no row. A request
  * that is stopped before its context is complete returns the rows that it has: p is then less than the prompt.
  *
- * Where return_context_progress was asked for, responses in front of the first one tell how far the prompt is, one after
- * each iteration that computed a part of it. They have none of these tensors but only
+ * Where return_context_progress was asked for, responses in front of the first one report how far the prompt
+ * is, one after each iteration that computed a part of it. They have none of these tensors but only
  *
  *   context_progress   [1, 3] i32, prompt tokens done, those of them that were found in the cache, and milliseconds since
  *                      the request first ran

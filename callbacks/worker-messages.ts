@@ -7,7 +7,7 @@ import type { IterationStats } from './gpt-manager-options.js';
 import type { ResponseBatch } from './response-batch.js';
 import type { InferenceRequest } from './types.js';
 
-/** A request to end one of a request's sequences, by its sequence_index; the others go on. */
+/** A request to end one of a request's sequences, by its sequence_index; the others continue. */
 export interface SequenceStop {
   requestId: bigint;
   index: number;
@@ -74,7 +74,9 @@ export type HostMessage =
   | { type: 'stopSequence'; stop: SequenceStop }
   /** Asks the worker to forget the blocks that the KV cache keeps for later requests; answered with `cacheReset`. */
   | { type: 'resetCache'; askId: number }
-  /** Asks for the content of a prompt's cached blocks, at most so many bytes; answered with `blocksRead`. */
+  /**
+   * Asks for the content of a prompt's cached blocks, at most `maxBytes` bytes; answered with `blocksRead`.
+   */
   | { type: 'readBlocks'; askId: number; prompt: PromptBlocks; maxBytes: number }
   /** Asks how many blocks of a prompt the cache has; answered with `blocksCounted`. */
   | { type: 'countBlocks'; askId: number; prompt: PromptBlocks }
@@ -82,7 +84,7 @@ export type HostMessage =
   | { type: 'writeBlocks'; askId: number; prompt: PromptBlocks; blocks: OfferedBlocks }
   /** The host will not name this task again: its adapter goes once no request uses it. */
   | { type: 'forgetAdapter'; taskId: bigint }
-  /** Asks for formations, at most one in so many milliseconds; 0: no more. */
+  /** Asks for formations, at most one every `intervalMs` milliseconds; 0: no more. */
   | { type: 'watch'; intervalMs: number }
   | { type: 'shutdown' };
 
@@ -128,7 +130,7 @@ export interface EngineInfo {
   tokensPerBlock: number;
   /** Bytes of a block, as readBlocks gives it; 0: no layer attends, and states alone are moved; null: nothing can be read or written. */
   bytesPerBlock: number | null;
-  /** Bytes of the states of a sequence, which readBlocks gives behind the blocks; 0: the model has none. */
+  /** Bytes of the states of a sequence, which readBlocks gives after the blocks; 0: the model has none. */
   bytesPerState: number;
   /** Most tokens that a token attends to; null: all before it. */
   maxAttentionWindow: number | null;
@@ -151,7 +153,7 @@ export interface EngineInfo {
  */
 export type WorkerLife<Info> = { type: 'ready'; info: Info } | { type: 'closed' };
 
-/** The last message of a worker that cannot go on, in place of an uncaught error. */
+/** The last message of a worker that cannot continue, in place of an uncaught error. */
 export interface WorkerFailure {
   type: 'failed';
   error: ErrorRecord;
@@ -177,7 +179,10 @@ export type WorkerMessage =
   /** Statistics, sent with callbacks in a module, which get everything else of an iteration in the worker. */
   | { type: 'stats'; stats: IterationStats }
   | { type: 'kvEvents'; events: KvCacheEvent[] }
-  /** Ids of requests that a callback module has brought (`taken`), or whose end it is about to be told (`answered`). */
+  /**
+   * Ids of requests that a callback module has brought (`taken`), or whose end it is about to receive
+   * (`answered`).
+   */
   | { type: 'taken' | 'answered'; requestIds: bigint[] }
   /** Asks the host to start a thread that follows guides; null: to end the present one. */
   | { type: 'guide-thread'; setup: GuideThreadSetup | null }
@@ -189,13 +194,16 @@ export type WorkerMessage =
   | { type: 'blocksCounted'; askId: number; numBlocks: number }
   /** Answer to `writeBlocks`: number of these blocks that the cache has now. */
   | { type: 'blocksWritten'; askId: number; numBlocks: number }
-  /** The requests in flight, sent while somebody watches. */
+  /** The requests in flight, sent while a watcher exists. */
   | { type: 'formation'; formation: EngineFormation }
   /** A failure that belongs to no request's answer. */
   | { type: 'error'; error: ErrorRecord }
-  /** Tells that no more requests are taken: the host asked for the end, or a request with terminateReqId did. */
+  /**
+   * Reports that no more requests are taken: the host asked for the end, or a request with terminateReqId
+   * did.
+   */
   | { type: 'draining' }
-  /** Tells that nothing is active, nothing more will come, and the worker ends. */
+  /** Reports that nothing is active, nothing more will come, and the worker ends. */
   | { type: 'closed' };
 
 /**

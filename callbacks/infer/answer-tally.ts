@@ -1,4 +1,4 @@
-/** A request of an engine, as far as a tally tells of it. */
+/** A request of an engine, as far as a tally describes it. */
 export interface TalliedRequest {
   /** Name of the model that answers. */
   model: string;
@@ -7,13 +7,16 @@ export interface TalliedRequest {
   sharesPrompt?: boolean | undefined;
 }
 
-/** Hears of one answer while it is made. */
+/** Follows one answer while it is made. */
 export interface TalliedAnswer {
   /** Called at most once, with the number of prompt tokens found in the cache. */
   onCachedTokens(count: number): void;
   /** Called with the number of tokens of each piece that holds any. */
   onTokens(count: number): void;
-  /** Called with the number of tokens that were generated when the client left, and that nobody was told. */
+  /**
+   * Called with the number of tokens that were generated when the client left, and that were reported to no
+   * one.
+   */
   onForgotten(count: number): void;
   /** Called once. @param reason a finish reason, or 'abort' or 'error' */
   onEnd(reason: string): void;
@@ -30,17 +33,20 @@ export interface AnswerCost {
   promptTokens: number;
   /** Most tokens of all answers together. */
   outputTokens: number;
-  /** Answers that its tally will hear of. */
+  /** Answers that its tally will be notified of. */
   answers: number;
 }
 
 /** Leave for a request to be answered, which was counted with its cost. */
 export interface Admission {
-  /** Hears of its answers, all of them: what they did not take is given back when the last one has ended. */
+  /** Follows its answers, all of them: what they did not take is given back when the last one has ended. */
   readonly tally: AnswerTally;
   /** It was not begun after all, and costs nothing. Without effect once its answers have ended. */
   cancel(): void;
 }
 
-/** Asks whether a request may be answered. Rejects where its caller has no more. @param tally hears of the answers besides */
+/**
+ * Asks whether a request may be answered. Rejects where its caller has no more. @param tally also follows the
+ * answers
+ */
 export type Admit = (cost: AnswerCost, tally: AnswerTally | undefined) => Promise<Admission>;

@@ -3,7 +3,7 @@ import type { Datatype } from './datatypes.js';
 import type { BatchTimes } from './instance-messages.js';
 import type { TraceSpan } from './trace-span.js';
 
-/** Values beside a request, a tensor or a response, as the Open Inference Protocol has them. */
+/** Values that accompany a request, a tensor or a response, as the Open Inference Protocol has them. */
 export type InferParameters = Readonly<Record<string, string | number | bigint | boolean>>;
 
 /** A tensor on its way into a model or out of it. */
@@ -31,7 +31,7 @@ export interface InferSequence {
 export interface InferTerms {
   /** Name of the caller's API key, by which queues are fair and caches apart; '': there are no keys. */
   readonly caller: string;
-  /** Weight of that key beside others, with fair queueing. */
+  /** Weight of that key relative to others, with fair queueing. */
   readonly weight: number;
   /** A name of the request for those who watch the engine. */
   readonly label: string;
@@ -47,7 +47,7 @@ export interface InferTerms {
   letGo(bytes: number): void;
   /** Resolves when there is room for another response; null: there is now. A model need not ask. */
   room(): Promise<void> | null;
-  /** Adds up what its answers take; absent: nobody does. */
+  /** Adds up what its answers take; absent: nothing is added up. */
   readonly tally?: AnswerTally | undefined;
   /** Asks whether its caller's limits allow the answers, before they are begun; absent: the caller's usage is not counted. Rejects with an InferError. */
   readonly admit?: Admit | undefined;
@@ -55,7 +55,10 @@ export interface InferTerms {
   readonly stop?: AbortSignal | undefined;
   /** Fingerprint of the engine that is to answer; absent: any of the model. Only models that generate text have names for theirs. */
   readonly engine?: string | undefined;
-  /** Is told how to see whether the answer waits for an engine elsewhere, and may be refused for want of one; absent: it is not wanted. */
+  /**
+   * Receives a function that says whether the answer waits for an engine elsewhere, and may be refused for
+   * want of one; absent: it is not wanted.
+   */
   readonly onBegun?: ((isWaiting: () => boolean) => void) | undefined;
 }
 
@@ -80,7 +83,7 @@ export interface InferRequest {
   readonly timeoutUs: number;
   /** Aborted when the client has left. */
   readonly signal?: AbortSignal | undefined;
-  /** Name of the API key that sent it, whose sequences are its own; '' or absent: nobody's. */
+  /** Name of the API key that sent it, whose sequences are its own; '' or absent: no key. */
   readonly owner?: string | undefined;
   /** Number of the batch that waits for the answer, of all models in this process, where the code of a model asks. */
   readonly caller?: number | undefined;
@@ -90,9 +93,9 @@ export interface InferRequest {
   readonly terms?: InferTerms | undefined;
   /** Absent: no ensemble asks. */
   readonly origin?: InferOrigin | undefined;
-  /** Told how long the parts of the computation took, before the end of a request that is answered. */
+  /** Receives how long the parts of the computation took, before the end of a request that is answered. */
   readonly onTimes?: ((times: BatchTimes) => void) | undefined;
-  /** Of whoever asks, below which the request is recorded; absent: it is not traced. */
+  /** The caller's span, below which the request is recorded; absent: it is not traced. */
   readonly trace?: TraceSpan | undefined;
 }
 
@@ -102,7 +105,9 @@ export interface InferResponse {
   readonly parameters?: InferParameters;
   /** It is known to be the last one of its request; absent: another one may come. */
   readonly isLast?: true;
-  /** Says that nobody reads the outputs any more, so that their memory may be used again. It need not be called. */
+  /**
+   * Says that the outputs are no longer read, so that their memory may be used again. It need not be called.
+   */
   readonly release?: (() => void) | undefined;
 }
 

@@ -62,7 +62,7 @@ export type InstanceCommand =
   | BatchCommand
   /** The answer to a `call`. */
   | { type: 'called'; call: number; responses: readonly ModelCallResponse[] | null; error: string | null }
-  /** Nobody waits any more for the answers to a request of a batch. */
+  /** The answers to a request of a batch are no longer wanted. */
   | { type: 'cancelled'; batch: number; request: number }
   /** A message `answers` was handled: another one may come. */
   | { type: 'taken' }
@@ -89,7 +89,9 @@ export interface PackedAnswers {
   failed: readonly (readonly [request: number, reason: string])[];
 }
 
-/** What an instance's worker sends beside what every worker says of its life. Batches are run in order. */
+/**
+ * What an instance's worker sends besides what every worker reports about its life. Batches are run in order.
+ */
 export type InstanceMessage =
   /** In the middle of a batch, of a model that may give several answers. The host says `taken` when it has handled it. */
   | { type: 'answers'; answers: PackedAnswers }

@@ -61,11 +61,12 @@ export const MANAGER_OPTIONS = {
   }),
 };
 
-/** Options that a GptManager accepts besides, beside the callbacks and optionalParams. */
+/** Options that a GptManager accepts in addition to the callbacks and optionalParams. */
 export const MANAGER_EVENTS = {
   /**
-   * Id of a request that is not run but shuts the manager down: once every active request has ended the manager stops,
-   * and requests behind it are refused. The request is not answered, takes no place, and may be sent more than once.
+   * Id of a request that is not run but shuts the manager down: once every active request has ended the
+   * manager stops, and later requests are refused. The request is not answered, takes no place, and may be
+   * sent more than once.
    */
   terminateReqId: ofGptManager(
     rule<bigint>('a bigint', (value) => typeof value === 'bigint'),
@@ -123,8 +124,9 @@ export const MANAGER_EVENTS = {
     help: 'Called after each iteration with the richer statistics.',
   }),
   /**
-   * Called in this thread after each iteration that stored, removed or changed cached blocks, also where the callbacks are
-   * a module, which may export one of its own beside it. There are such events with kvCacheConfig.enableBlockReuse.
+   * Called in this thread after each iteration that stored, removed or changed cached blocks, also where the
+   * callbacks are a module, which may export one of its own as well. There are such events with
+   * kvCacheConfig.enableBlockReuse.
    */
   onKvCacheEvents: ofGptManager(callback<OnKvCacheEventsCallback>(), {
     default: 'none',

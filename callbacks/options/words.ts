@@ -40,9 +40,8 @@ export function chunkMsText(): string {
 }
 
 /**
- * State of a manager. starting: the engine is loading. running. restarting: the worker died; what was active has
- * failed, and another worker will follow. draining: no more requests are taken, active ones go on. stopped: ended as
- * asked. failed: the engine could not be loaded, or the worker died and no other one comes.
+ * draining: no more requests are taken, active ones continue. stopped: ended as asked. failed: the engine
+ * could not be loaded, or the worker died and no other one comes.
  */
 export type ManagerState = 'starting' | 'running' | 'restarting' | 'draining' | 'stopped' | 'failed';
 

@@ -181,7 +181,7 @@ export const REQUEST_FIELDS = {
   engineFingerprint: { kind: 'text', staysInGateway: true },
   signal: { kind: 'here' },
   shared: { kind: 'here' },
-  // What a worker needs of it is in the message beside the request.
+  // What a worker needs of it is in the message that carries the request.
   trace: { kind: 'here' },
 } as const satisfies Readonly<Record<Exclude<keyof TokenRequest, ParameterName>, RequestField>>;
 

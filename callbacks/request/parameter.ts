@@ -54,7 +54,10 @@ interface Facts {
   neutralToBeams?: readonly number[];
   /** Second name on the HTTP routes, that of llama.cpp. */
   alias?: { field: string; help: string };
-  /** Names of other servers, with the values that change nothing: a request that uses one is told this name. */
+  /**
+   * Names of other servers, with the values that change nothing: the error for a request that uses one gives
+   * this name.
+   */
   elsewhere?: Readonly<Record<string, readonly unknown[]>>;
   /** Ollama's option. Absent: its API lacks the parameter. `name` defaults to the HTTP field. */
   ollama?: { name?: string; help: string; default?: number };
