@@ -18,7 +18,7 @@ export interface AdoptedBlocks {
  *   in the tree     0 - 1 - 2            offered   2 3 4 5
  *   adopted                   - 3 - 4 - 5
  *
- * Adopted blocks are held by nobody afterwards: they are found, and evicted, as any other cached block.
+ * Adopted blocks have no holder afterwards: they are found and evicted like any other cached block.
  */
 export function adoptBlocks(
   cache: BlockCache,
@@ -31,7 +31,7 @@ export function adoptBlocks(
   const held: PrefixNode[] = [];
   const blocks: number[] = [];
   const stored: StoredBlock[] = [];
-  // Bringing a swapped-out block back may push others out of the secondary pool: not those behind it.
+  // Swapping a block back in may push other blocks out of the secondary pool, but not those that follow it.
   cache.whilePinned(known.at(-1) ?? null, () => {
     for (const node of known) {
       if (!cache.isPrimary(node) && cache.availableBlocks === 0) return;

@@ -33,7 +33,7 @@ export interface WindowOptions {
 export class AttentionWindow {
   readonly maxAttentionWindow: number;
   readonly sinkTokenLength: number;
-  /** Tokens that the schedulers count with: the window, and the bubble behind the sinks. */
+  /** Tokens that the schedulers count: the window, and the bubble after the sinks. */
   readonly cachedTokens: number;
   readonly sinkBlocks: number;
   readonly ringBlocks: number;

@@ -4,7 +4,7 @@ import type { BlockTable } from './block-table.js';
 export interface BlockSource {
   /** Takes a new block with one holder, to be zeroed. */
   take(): number;
-  /** Adds a holder to a block that somebody holds. */
+  /** Adds a holder to a block that is already held. */
   share(block: number): void;
   /** Removes one holder from a block. */
   release(block: number): void;
@@ -26,7 +26,7 @@ export interface BlockSource {
  *   the best three go on from beams 1, 1 and 0: fork([1, 1, 0])
  *
  *     beam 0   [ 7 | 2 | 4 | 8 ]       the first that goes on from 1 keeps its last block
- *     beam 1   [ 7 | 2 | 4 | 3 ]       8 is copied to 3, which was the last block of beam 2, from which nobody goes on
+ *     beam 1   [ 7 | 2 | 4 | 3 ]       8 is copied to 3, the last block of beam 2, which no beam continues
  *     beam 2   [ 7 | 2 | 5 | 9 ]       1 is free again: 7 blocks
  *
  * So a fork takes no block from the pool, and the tables never hold more blocks than they would without sharing
@@ -82,7 +82,7 @@ export class BeamTables {
     }
   }
 
-  /** Gives back the blocks behind the first `tableBlocks` of each table. */
+  /** Releases the blocks after the first `tableBlocks` of each table. */
   trim(tableBlocks: number, length: number): void {
     for (const table of this.#tables) {
       while (table.numBlocks > tableBlocks) this.#release(table.removeLast());

@@ -13,7 +13,7 @@ export interface BlockCacheOptions {
   /** Number of blocks in the primary pool, numbered from 0; only these are ever in tables. */
   numBlocks: number;
   tokensPerBlock: number;
-  /** Number of blocks in the secondary pool, numbered behind the primary ones; default 0. */
+  /** Number of blocks in the secondary pool, numbered after the primary ones; default 0. */
   numSecondaryBlocks?: number;
   /** Lowest priority with which an evicted block goes to the secondary pool; default 30. */
   secondaryOffloadMinPriority?: number;
@@ -39,7 +39,7 @@ export interface BlockCacheOptions {
  *                                     |
  *                                     +--- evict: gone
  *
- * A held block may be in the tree too, and in several tables. Whoever holds a block of the tree holds all its
+ * A held block may be in the tree too, and in several tables. A holder of a block of the tree holds all its
  * ancestors, so nothing below a cached block is held, and every cached block can be evicted in the end: free and cached
  * blocks together are available. The block that is evicted is a leaf of the lowest priority, and among these the one
  * released longest ago; as tables are released from the tail, tails go before heads.
@@ -94,7 +94,7 @@ export class BlockCache {
     this.events.add({ type: 'created', numBlocksPerCacheLevel: levels });
   }
 
-  /** Number of primary blocks available: free ones, and cached ones that nobody holds. */
+  /** Number of available primary blocks: free blocks, and cached blocks without a holder. */
   get availableBlocks(): number {
     return this.#primary.freeBlocks + this.#numCached;
   }
@@ -140,13 +140,14 @@ export class BlockCache {
     this.#queues.update(node);
   }
 
-  /** Adds a holder to a block that somebody holds, in the tree or not. */
+  /** Adds a holder to a block that is already held, in the tree or not. */
   share(block: number): void {
     this.#primary.reference(block);
   }
 
   /**
-   * True if nobody holds the node's block and it has no children: then, as far as can be seen, nobody else can use it.
+   * True if the node's block has no holder and no children: then, as far as can be seen, no other request can
+   * use it.
    */
   isUnusedLeaf(node: PrefixNode): boolean {
     return !this.isHeld(node) && node.children.length === 0;
@@ -172,7 +173,7 @@ export class BlockCache {
     this.#queues.whilePinned(node, use);
   }
 
-  /** Removes one holder. A block that nobody holds any more is free, or cached if it is in the tree. */
+  /** Removes one holder. A block without holders is free, or cached if it is in the tree. */
   release(block: number): void {
     if (this.#primary.unreference(block) > 0) return;
     const node = this.#nodes[block];
@@ -218,7 +219,7 @@ export class BlockCache {
     this.#expiry.set(node, retention.durationMs);
   }
 
-  /** Tells that a block of the tree has got states behind it, or has lost them. */
+  /** Reports that a block of the tree has got a state snapshot at its end, or has lost it. */
   noteState(blockHash: number, newValue: boolean): void {
     this.events.add({ type: 'updated', blockHash, hasState: { oldValue: !newValue, newValue } });
   }
@@ -229,9 +230,9 @@ export class BlockCache {
   }
 
   /**
-   * Forgets all content: the tree is empty afterwards. Blocks that nobody holds become free, those of the secondary
-   * pool too; a held block stays with its holders and becomes free once they have released it. Returns how many blocks
-   * were in the tree.
+   * Forgets all content: the tree is empty afterwards. Blocks without holders become free, those of the
+   * secondary pool too; a held block stays with its holders and becomes free once they have released it.
+   * Returns how many blocks were in the tree.
    */
   dropAll(): number {
     const nodes = this.tree.removeAll();
@@ -332,7 +333,7 @@ export class BlockCache {
     this.events.add({ type: 'updated', blockHash: node.hash, cacheLevel: { oldValue, newValue } });
   }
 
-  /** Takes a leaf that nobody holds out of the tree; its parent may be a leaf then. */
+  /** Removes a leaf without holders from the tree; its parent may then be a leaf. */
   #detach(node: PrefixNode): void {
     const { parent, block } = node;
     this.#queues.remove(node);

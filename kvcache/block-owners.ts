@@ -3,7 +3,7 @@
  * that holds the block.
  */
 export const BLOCK_FREE = -1;
-/** The block is kept for later prompts; nobody holds it. */
+/** The block is kept for later prompts and has no holder. */
 export const BLOCK_CACHED = -2;
 /** The block is held by several sequences, or several times. */
 export const BLOCK_SHARED = -3;

@@ -1,5 +1,6 @@
 /**
- * Tokens of many blocks in one array, each block at a place of its own, which somebody else takes once it is free.
+ * Tokens of many blocks in one array, each block at a place of its own. A free place is used again for
+ * another block.
  *
  *   tokensPerBlock 4      | a b c d | e f g h | . . . . | i j k l |       place 2 is free
  */

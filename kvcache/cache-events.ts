@@ -24,7 +24,7 @@ export type KvCacheEventData =
   | { type: 'updated'; blockHash: number; cacheLevel: Change }
   | { type: 'updated'; blockHash: number; hasState: StateChange };
 
-/** Of a block behind which the states of sequences are kept, so that a prompt can go on from it, or are kept no more. */
+/** A block whose state snapshot has been kept, so that a prompt can continue from it, or has been dropped. */
 export interface StateChange {
   oldValue: boolean;
   newValue: boolean;

@@ -5,7 +5,7 @@ export interface SequenceSnapshot {
   requestId: bigint;
   length: number;
   blocks: ArrayLike<number>;
-  /** Tables of the sequences behind the first; absent: there is one sequence. */
+  /** Tables of the sequences after the first; absent: there is one sequence. */
   further?: readonly ArrayLike<number>[];
 }
 
@@ -17,7 +17,7 @@ export interface KvCacheSnapshot {
   /** Free blocks of the primary pool, and of the secondary one. */
   free: ArrayLike<number>;
   secondaryFree: ArrayLike<number>;
-  /** Number of blocks in the secondary pool, numbered behind those of the primary one. */
+  /** Number of blocks in the secondary pool, numbered after those of the primary one. */
   numSecondaryBlocks: number;
   /** Number of references to each block of the primary pool. */
   referenceCounts: ArrayLike<number>;

@@ -10,8 +10,8 @@ export interface NodeStates {
 }
 
 /**
- * Queues of the nodes that can be evicted from each pool, in order: leaves of the primary part that nobody holds,
- * whatever has been swapped out below them, and leaves of the secondary part.
+ * Queues of the nodes that can be evicted from each pool, in order: leaves of the primary part without
+ * holders, whatever has been swapped out below them, and leaves of the secondary part.
  */
 export class EvictionQueues {
   readonly #states: NodeStates;

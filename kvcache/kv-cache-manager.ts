@@ -29,7 +29,7 @@ export type { ReuseCounts, SharedPrefix } from './prefix-sharing.js';
 /** A cached block. */
 export interface CachedBlock {
   block: number;
-  /** Slot of the states behind it; -1: there are none. */
+  /** Slot of the state snapshot at the end of the match; -1: there is none. */
   state: number;
   hash: number;
   /** Hash of the block in front of it; null: there is none. */
@@ -66,7 +66,7 @@ export class KvCacheManager implements KvCacheSizes {
   readonly maxBlocksPerSequence: number;
   readonly numSecondaryBlocks: number;
   readonly enableBlockReuse: boolean;
-  /** Most tokens of a sequence's draft: where the model has states, an executor logs so many rows. */
+  /** Most tokens of a sequence's draft: where the model has states, an executor logs this many rows. */
   readonly longestDraft: number;
   readonly #cache: BlockCache;
   readonly #changes: MemoryChanges;
@@ -95,7 +95,7 @@ export class KvCacheManager implements KvCacheSizes {
     this.#states = states === undefined ? null : newStates(states, this.tokensPerBlock, onSnapshot);
     this.states = this.#states;
     this.longestDraft = states === undefined ? Number.POSITIVE_INFINITY : (states.draftRows ?? 0);
-    // A block is of no use to a prompt that has not the states behind it.
+    // A prompt cannot use a block without the states at its end.
     this.enableBlockReuse = enableBlockReuse && states?.numSnapshots !== 0;
     this.numSecondaryBlocks = sizes.numSecondaryBlocks;
     this.#changes = new MemoryChanges(this.numBlocks);
@@ -163,8 +163,8 @@ export class KvCacheManager implements KvCacheSizes {
 
   /**
    * Names the first full block of the prompt that is not in the cache, or null if all are. Two prompts with the same
-   * name would compute the same block. Where the model has states, cached blocks without states behind them count as one that is
-   * missing: the first prompt that computes them again leaves a snapshot there.
+   * name would compute the same block. Where the model has states, cached blocks without states at their end
+   * count as missing: the first prompt that computes them again leaves a snapshot there.
    */
   firstMissingBlock(shared: SharedPrefix, promptLength: number): number | null {
     if (!this.enableBlockReuse) return null;
@@ -226,8 +226,8 @@ export class KvCacheManager implements KvCacheSizes {
   /**
    * Keeps the full blocks of the sequence's first `numWritten` tokens for others. The keys and values of all of them
    * must have been written and found finite. If the tree already has a block with the same content, the sequence takes
-   * that one and gives up its own. Tokens that beams have generated are not kept: nobody knows yet which of them will
-   * stay.
+   * that one and gives up its own. Tokens that beams have generated are not kept: it is not known yet which
+   * of them will stay.
    */
   store(requestId: bigint, tokens: Int32Array, numWritten: number): void {
     const { tables, shared, promptLength } = this.#sequences.sequence(requestId);
@@ -254,8 +254,8 @@ export class KvCacheManager implements KvCacheSizes {
   }
 
   /**
-   * Like cachedBlocks, but only those that a prompt can begin behind: where the model has states, up to the last one that has a snapshot
-   * behind it. state: its slot; -1: the model has no states.
+   * Like cachedBlocks, but only the blocks that a prompt can continue after: where the model has states, up
+   * to the last one with a snapshot at its end. state: its slot; -1: the model has no states.
    */
   usableBlocks(prefix: SharedPrefix, limit: number): { blocks: Int32Array; state: number } {
     const cached = this.#cache.tree.match(prefix, prefix.tokens, limit);
@@ -264,8 +264,9 @@ export class KvCacheManager implements KvCacheSizes {
   }
 
   /**
-   * Makes states behind the prompt's first `length` tokens a snapshot that were computed elsewhere: if their block is cached and has
-   * none, and a slot can be had, `write` writes them there and says whether they are to be kept.
+   * Keeps states computed elsewhere for the prompt's first `length` tokens as a snapshot: if their block is
+   * cached and has none, and a slot can be had, `write` writes them there and says whether they are to be
+   * kept.
    */
   adoptState(prefix: SharedPrefix, length: number, write: (slot: number) => boolean): void {
     const { nodes } = this.#cache.tree.match(prefix, prefix.tokens, length);
@@ -305,8 +306,9 @@ export class KvCacheManager implements KvCacheSizes {
   }
 
   /**
-   * Hashes of the full blocks of the prompt, its last token left out: those that are cached, and those behind them as far as
-   * `isElsewhere` knows them. usable: number of the cached ones that a prompt can begin behind.
+   * Hashes of the full blocks of the prompt, its last token left out: those that are cached, and those after
+   * them as far as `isElsewhere` knows them. usable: number of the cached ones that a prompt can continue
+   * after.
    */
   chainBeyond(
     prefix: SharedPrefix,
@@ -374,8 +376,8 @@ export class KvCacheManager implements KvCacheSizes {
 
   /**
    * Forgets every block that others could find, those in the secondary pool included, and returns how many there were.
-   * Sequences keep the blocks they hold, but nobody finds them any more and they are not kept when the sequences end.
-   * Sequences added from now on compute their prompts and share them as before.
+   * Sequences keep the blocks they hold, but lookups no longer find them, and they are not kept when the
+   * sequences end. Sequences added from now on compute their prompts and share them as before.
    */
   dropReusable(): number {
     this.#sequences.stopSharing();
@@ -511,7 +513,7 @@ function cachedBlock({ block, state, hash, parent, priority }: PrefixNode): Cach
   return { block, state, hash, parentHash, priority };
 }
 
-/** The part of a match behind which there are states. */
+/** The part of a match that ends with a state snapshot. */
 function withStates({ nodes }: PrefixMatch): PrefixMatch {
   const last = nodes.findLastIndex(({ state }) => state >= 0);
   return { nodes: nodes.slice(0, last + 1), partial: null, partialLength: 0 };

@@ -67,7 +67,9 @@ export interface KvCacheSizes {
   window: AttentionWindow | null;
   /** Number of entries in the longest table. */
   maxBlocksPerSequence: number;
-  /** Number of secondary blocks, numbered behind those of the primary pool, which alone are in tables. */
+  /**
+   * Number of secondary blocks, numbered after those of the primary pool; tables name primary blocks only.
+   */
   numSecondaryBlocks: number;
 }
 

@@ -63,7 +63,7 @@ export const MAX_STATE_SLOTS = 2 ** 20 - 1;
 
 export interface StateBudget {
   bytesPerSlot: number;
-  /** Bytes beside it of a sequence that runs: the log of its draft. Default 0. */
+  /** Further bytes of a running sequence: the log of its draft. Default 0. */
   logBytes?: number;
   /** Memory for the cache, states included. */
   availableBytes: number;

@@ -41,7 +41,7 @@ export interface DiskStats {
   errors: number;
 }
 
-/** States of sequences beside their blocks. */
+/** States of sequences, which are stored outside their blocks. */
 export interface StateStats {
   /** Slots of sequences that run, and those that are held. */
   slots: number;

@@ -31,8 +31,8 @@ export class NewBlocks {
   }
 
   /**
-   * Takes the block from the list: its content is wanted, so it must not be zeroed. A block behind the pool is never
-   * listed.
+   * Takes the block from the list: its content is wanted, so it must not be zeroed. A block numbered after
+   * the pool is never listed.
    */
   remove(block: number): void {
     const place = this.#places[block] ?? -1;
@@ -52,7 +52,7 @@ export class NewBlocks {
     let count = 0;
     for (let i = 0; i < slots.length; i++) {
       const block = Math.floor(slots[i]! / tokensPerBlock);
-      // A block behind the pool is never new.
+      // A block numbered after the pool is never new.
       if ((this.#places[block] ?? -1) < 0) continue;
       this.remove(block);
       target[count++] = block;

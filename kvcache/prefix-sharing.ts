@@ -88,7 +88,7 @@ export class PrefixSharing {
     return usable ? match : { nodes: match.nodes, partial: null, partialLength: 0 };
   }
 
-  /** Number of the match's blocks that somebody holds, so that they take nothing from the available ones. */
+  /** Number of the match's blocks that are held, so that they take nothing from the available ones. */
   numHeld({ nodes }: PrefixMatch): number {
     return nodes.reduce((sum, node) => sum + (this.#cache.isHeld(node) ? 1 : 0), 0);
   }

@@ -10,7 +10,8 @@ export interface PrefixNode {
   /** Place of the block's tokens among those of the tree; -1 for a root. */
   readonly place: number;
   /**
-   * Number of the block, in the primary pool or behind it in the secondary one; changes when it moves. -1 for a root.
+   * Number of the block, in the primary pool or after it in the secondary one; changes when it moves. -1 for
+   * a root.
    */
   block: number;
   /** Identifies the tokens from the start of the sequence to the end of this block, salt and adapter included. */
@@ -21,7 +22,10 @@ export interface PrefixNode {
   children: PrefixNode[];
   /** Number of children that lie in the primary pool: kept up to date by BlockCache. */
   primaryChildren: number;
-  /** Slot with the states of a sequence behind this block; -1: none has been kept. Kept up to date by StateSnapshots. */
+  /**
+   * Slot with a sequence's states at the end of this block; -1: none is kept. StateSnapshots keeps it up to
+   * date.
+   */
   state: number;
   /** Time of the last use, as a count of releases. Kept up to date by BlockCache. */
   releasedAt: number;
@@ -107,7 +111,8 @@ export class PrefixTree {
   }
 
   /**
-   * The full blocks of the tokens that are in the tree, and the hashes of those behind them, as far as `isElsewhere` knows them.
+   * The full blocks of the tokens that are in the tree, and the hashes of those after them, as far as
+   * `isElsewhere` knows them.
    */
   chainBeyond(
     key: ReuseKey,

@@ -10,7 +10,7 @@ export interface StateOptions {
   /** Slots for snapshots, numbered after those; 0: none is made. */
   numSnapshots: number;
   tokensPerBlock: number;
-  /** A snapshot is made every so many tokens of a prompt, a multiple of tokensPerBlock. */
+  /** Number of a prompt's tokens from one snapshot to the next, a multiple of tokensPerBlock. */
   interval: number;
   /** Called when a node of the tree has got a snapshot, or has lost it. */
   onSnapshot?: (node: PrefixNode) => void;
@@ -65,8 +65,8 @@ interface Progress {
 }
 
 /**
- * The states of sequences beside their blocks: slots of those that run, and snapshots that wait for others. A snapshot is made by the
- * step that passes its place, at full blocks alone:
+ * The states of sequences, stored outside their blocks: slots of those that run, and snapshots that wait for
+ * others. A snapshot is made by the step that passes its place, at full blocks alone:
  *
  *   prompt       |----|----|----|----|----|--       tokensPerBlock 4, interval 8
  *                          ^         ^    ^
@@ -119,7 +119,7 @@ export class SequenceStates {
     };
   }
 
-  /** Most snapshots that a step of so many tokens and sequences makes. */
+  /** Most snapshots that a step of `tokens` tokens and `sequences` sequences makes. */
   mostSnapshots(tokens: number, sequences: number): number {
     return Math.min(
       this.#options.numSnapshots,
@@ -262,7 +262,8 @@ export class SequenceStates {
   }
 
   #isWanted(position: number, { promptLength, junction, fork }: Progress): boolean {
-    // A prompt that ends with a full block: a longer one can begin behind it, the same one only a block before.
+    // A prompt that ends with a full block: a longer one can continue after it, the same one only a block
+    // earlier.
     if (position >= promptLength) return true;
     const isLast = position === this.#wholeBlocks(promptLength - 1);
     const isParting = position === junction || position === fork;

@@ -144,14 +144,14 @@ export class SequenceTables {
     return held;
   }
 
-  /** From now on nobody finds the blocks that present sequences hold, and none of them is kept. */
+  /** From now on, lookups do not find the blocks of present sequences, and none of these blocks is kept. */
   stopSharing(): void {
     for (const sequence of this.#sequences.values()) sequence.shared = null;
   }
 
   /**
-   * Returns a function that is called for one request after the other: the number of blocks that nobody holds any more once this
-   * request and those before are paused.
+   * Returns a function that is called for one request after the other: the number of blocks without holders
+   * once this request and those before are paused.
    */
   creditOfPauses(): (requestId: bigint) => number {
     const released = new Map<number, number>();
