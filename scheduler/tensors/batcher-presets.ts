@@ -151,10 +151,11 @@ const SERVICE_VALUES: Readonly<Record<keyof ServiceLimits, Values<number>>> = {
 
 /**
  * A batched service: elements are gathered into a buffer of maxBatchSize, which goes when it is full, or timeoutSeconds after its first
- * element. At most maxQueueSize batches are under way: while there are so many, no instance is free, the buffer goes on filling, and
- * whoever finds it full waits. Where the service asks again each tenth of the timeout whether a batch may go, and its callers
- * each fiftieth whether the buffer has room, here the end of a batch is what calls `next`; callers are served in order of arrival, and the
- * time of one that waited for the buffer counts from when it came.
+ * element. At most maxQueueSize batches are under way: at that number, no instance is free, the buffer goes
+ * on filling, and a caller that finds it full waits. Where the service asks again each tenth of the timeout
+ * whether a batch may go, and its callers each fiftieth whether the buffer has room, here the end of a batch
+ * is what calls `next`; callers are served in order of arrival, and the time of one that waited for the
+ * buffer counts from when it came.
  * @throws BatcherLimitError
  */
 export function serviceBatcher(limits: ServiceLimits): { batcher: BatcherConfig; batchesAhead: number } {

@@ -1,4 +1,4 @@
-/** One item's place in a chain: whoever keeps it can take the item out again. */
+/** One item's place in a chain, with which the item can be taken out again. */
 export interface Link<T> {
   readonly item: T;
   previous: Link<T> | null;
@@ -7,7 +7,7 @@ export interface Link<T> {
 
 /**
  * Items in a row that come at the end or anywhere else, and may leave from anywhere, each in a fixed number of steps. An array would move all that
- * stand behind one that leaves; a marked hole in it would have to be stepped over until the array is packed anew.
+ * come after one that leaves; a marked hole in it would have to be skipped until the array is packed again.
  */
 export class Chain<T> {
   #first: Link<T> | null = null;
@@ -31,7 +31,7 @@ export class Chain<T> {
     return link;
   }
 
-  /** Puts an item in front of that of a link; null: behind all. */
+  /** Inserts an item before that of a link; null: at the end. */
   insert(item: T, before: Link<T> | null): Link<T> {
     if (before === null) return this.push(item);
     const link: Link<T> = { item, previous: before.previous, next: before };

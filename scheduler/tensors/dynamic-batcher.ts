@@ -11,7 +11,7 @@ export interface QueuedRequest extends Levelled {
 
 /** How batches are formed; batcher-presets.ts makes it from a model's configuration. */
 export interface BatcherConfig {
-  /** Rows of a batch, at least 1. A request with more, which nobody should add, runs alone. */
+  /** Rows of a batch, at least 1. A request with more, which callers should not add, runs alone. */
   readonly maxBatchSize: number;
   /** Every request is a batch of its own, at once: the model takes no batches, or none are to be formed. */
   readonly oneByOne: boolean;
@@ -31,7 +31,7 @@ export interface NextBatch<R> {
   readonly batch: R[] | null;
   /** Requests that waited for too long and are to be refused; none of them waits any more. */
   readonly rejected: R[];
-  /** When something changes though nobody comes or leaves; null: never. */
+  /** Time of the next change if no request arrives or leaves; null: never. */
   readonly wakeAtUs: number | null;
 }
 
@@ -44,8 +44,9 @@ export interface Moment {
 }
 
 /**
- * Groups requests into batches, as Triton's dynamic batcher does. It has no clock and no timer: each call is told the time in microseconds,
- * of any clock that does not run backwards, and answers when it wants to be called again.
+ * Groups requests into batches, as Triton's dynamic batcher does. It has no clock and no timer: each call is
+ * given the time in microseconds, of any clock that does not run backwards, and answers when it wants to be
+ * called again.
  *
  *   add ---> [ level 1: A B | delayed ]   walk: highest level first, oldest first, rows summed
  *   remove   [ level 2: C   | delayed ]
@@ -55,17 +56,17 @@ export interface Moment {
  *
  * The walk ends in front of a request that has another `fit`, or with which the sum would pass maxBatchSize. What runs is
  *
- *   1. where nobody in the walk has waited for maxDelayUs: as much of it as makes the largest preferred size; where none
- *      is met and a request would take the sum beyond the largest one, what stands before that request;
- *   2. else the whole walk, if something ended it, or its sum has reached the largest preferred size, or somebody in it has
- *      waited for maxDelayUs, or maxDelayUs is 0;
+ *   1. if no request in it has waited for maxDelayUs: as much of it as makes the largest preferred size;
+ *      if none is met and a request would take the sum beyond the largest one, what stands before that request;
+ *   2. else the whole walk, if something ended it, or its sum has reached the largest preferred size,
+ *      or one in it has waited for maxDelayUs, or maxDelayUs is 0;
  *   3. else nothing, until the oldest has waited for maxDelayUs.
  *
  * While instances are free, `next` is called until it has no batch; while none is, it says who has expired. It has to be called after
  * `add` and `remove`, since a request may change when to wake.
  *
  * A walk takes as many steps as its batch has requests, and maxBatchSize at most. One that finds nothing is not repeated with each
- * request that comes: it leaves behind how many rows there have to be before another can find more (`#idle`).
+ * request that comes: it notes how many rows there have to be before another can find more (`#idle`).
  * Source of the rules: github.com/triton-inference-server/core, src/dynamic_batch_scheduler.cc and scheduler_utils.cc.
  */
 export class DynamicBatcher<R extends QueuedRequest> {
@@ -120,8 +121,8 @@ export class DynamicBatcher<R extends QueuedRequest> {
   }
 
   /**
-   * Requests of a batch that nobody has begun with wait again, each the first of its level, in their order, and since when they came: the
-   * batcher decides anew. No queue is too full for them.
+   * Requests of a batch that has not begun wait again, each the first of its level, in their order, with
+   * their old arrival times: the batcher decides again. No queue is too full for them.
    */
   putBack(batch: readonly { readonly request: R; readonly enqueuedUs: number }[]): void {
     for (const { request, enqueuedUs } of batch.toReversed()) {
@@ -131,7 +132,10 @@ export class DynamicBatcher<R extends QueuedRequest> {
     this.#idle = null;
   }
 
-  /** Whoever sent it has left. @returns false where it does not wait: it runs, has been rejected, or was never there */
+  /**
+   * Its sender has left. @returns false where it does not wait: it runs, has been rejected, or was never
+   * there
+   */
   remove(request: R): boolean {
     if (this.#queue.remove(request) === null) return false;
     this.#leave(request);
@@ -179,7 +183,7 @@ export class DynamicBatcher<R extends QueuedRequest> {
 
   #leave(request: R): void {
     this.#rows -= rowsOf(request);
-    // Those behind have moved up, and their sums with them.
+    // The requests after them have moved up, and their sums with them.
     if (this.#idle !== null) this.#idle.below = this.#leastRows();
   }
 
@@ -194,7 +198,7 @@ export class DynamicBatcher<R extends QueuedRequest> {
     return this.#maxDelayUs === 0 || this.#oneByOne ? 0 : this.#preferred[0]!;
   }
 
-  /** When somebody will have waited for maxDelayUs. */
+  /** Time at which a request will have waited for maxDelayUs. */
   #overdueUs(): number {
     return this.#queue.oldestUs + this.#maxDelayUs;
   }
@@ -211,7 +215,7 @@ export class DynamicBatcher<R extends QueuedRequest> {
     const isAnyOverdue = isDraining || (this.#maxDelayUs > 0 && this.#overdueUs() <= this.#nowUs);
     const walked: R[] = [];
     let rows = 0;
-    /** Requests of the batch that goes if nobody is overdue; 0: there is none. */
+    /** Requests of the batch that goes if no request is overdue; 0: there is none. */
     let best = 0;
     let isOverdue = isDraining;
     let isEnded = false;
@@ -219,7 +223,7 @@ export class DynamicBatcher<R extends QueuedRequest> {
       if (walked.length > 0) {
         const sum = rows + rowsOf(request);
         if (sum > largest && best === 0) best = walked.length;
-        // Behind the largest preferred size a walk only looks for somebody who is overdue.
+        // Beyond the largest preferred size, a walk only looks for an overdue request.
         if (sum > largest && best > 0 && !isAnyOverdue) break;
         isEnded = sum > this.#maxBatchSize || request.fit !== walked[0]!.fit;
         if (isEnded) break;

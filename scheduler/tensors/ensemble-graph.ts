@@ -37,7 +37,7 @@ export interface GraphProblem {
 
 /** A tensor of the graph. */
 interface Node {
-  /** The step that makes it; null: the ensemble's client, or nobody. */
+  /** The step that makes it; null: the ensemble's client, or no step. */
   maker: number | null;
   /** A step takes it. */
   isTaken: boolean;
@@ -47,7 +47,8 @@ interface Node {
 
 /**
  * Holds the graph of an ensemble against the rules that need no look at its members: each step is whole, no tensor is made twice, every
- * output and every input of a step is made, and nothing is made in vain. Sentences are Triton's, which tells the first that it finds.
+ * output and every input of a step is made, and nothing is made in vain. Messages are Triton's, which reports
+ * the first problem that it finds.
  * @returns null where all is well
  */
 export function graphProblem(ensemble: ConfiguredEnsemble): GraphProblem | null {
@@ -141,7 +142,7 @@ function follow(steps: readonly ConfiguredStep[], nodes: ReadonlyMap<string, Nod
   }
 }
 
-/** Goes back from an output that is not made to a tensor that nobody makes, or once around a circle. */
+/** Goes back from an output that is not made to a tensor that no step makes, or once around a circle. */
 function whyNotMade(
   ensemble: string,
   output: string,

@@ -12,7 +12,7 @@ export interface WantedParts {
   readonly steps: readonly boolean[];
   /** Tensors that are wanted of the ensemble. */
   readonly outputs: readonly number[];
-  /** How many take each tensor: wanted steps, and the client if it asked for it. 0: nobody does. */
+  /** How many take each tensor: wanted steps, and the client if it asked for it. 0: no use. */
   readonly uses: readonly number[];
 }
 
@@ -72,7 +72,7 @@ export class EnsembleState {
     return this.#arrived[tensor]!++;
   }
 
-  /** Steps that may begin now; each is told once. They may run beside each other, in any order. */
+  /** Steps that may begin now; each is returned once. They may run in parallel and in any order. */
   ready(): Start[] {
     const starts: Start[] = [];
     for (const step of this.#touched) {
@@ -83,7 +83,7 @@ export class EnsembleState {
     return starts;
   }
 
-  /** Answers of the ensemble that are complete now, by their numbers; each is told once. */
+  /** Answers of the ensemble that are complete now, by their numbers; each is returned once. */
   answers(): number[] {
     const complete = this.#least(this.#wanted.outputs);
     const numbers: number[] = [];

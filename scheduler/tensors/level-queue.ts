@@ -34,12 +34,12 @@ interface Level<R> {
  *
  *   level 1   fresh  A B C    delayed  D        by level, the highest first;
  *   level 2   fresh  E F      delayed           in a level those that have not expired in order of arrival,
- *   level 7   fresh  G        delayed  H I      and behind them those that have
+ *   level 7   fresh  G        delayed  H I      followed by those that have
  *
  *   order     A B C D E F G H I
  *
- * Only levels on which somebody waits exist, since there may be as many as numbers. To come and to leave takes a fixed number of
- * steps, and with timeouts as many more as the logarithm of those that wait.
+ * Only levels with waiting requests exist, since there may be as many as numbers. Adding and removing take a
+ * fixed number of steps, and with timeouts as many more as the logarithm of those that wait.
  */
 export class LevelQueue<R extends Levelled> {
   readonly #config: QueueLevels;
@@ -60,7 +60,7 @@ export class LevelQueue<R extends Levelled> {
     return this.#arrivals.size;
   }
 
-  /** When whoever waits longest began to; Infinity where nobody does. */
+  /** Oldest enqueue time; Infinity if no request waits. */
   get oldestUs(): number {
     return this.#arrivals.first?.item.enqueuedUs ?? Number.POSITIVE_INFINITY;
   }
@@ -79,7 +79,9 @@ export class LevelQueue<R extends Levelled> {
     return level?.number === number && sizeOf(level) >= maxQueueSize;
   }
 
-  /** @returns true where it stands behind all others. @param nowUs never earlier than that of a call before */
+  /**
+   * @returns true if the request is behind all others. @param nowUs never earlier than that of a call before
+   */
   add(request: R, nowUs: number): boolean {
     if (this.#places.has(request)) throw new TypeError('A request that waits already cannot wait once more.');
     const level = this.#levelFor(levelOf(this.#config, request.priority));
@@ -107,8 +109,9 @@ export class LevelQueue<R extends Levelled> {
   }
 
   /**
-   * Applies the policies to the request that expires next, where it has: it is taken out, or goes behind the others of its level.
-   * @returns what became of it; null: nobody has expired
+   * Applies the policies to the request that expires next, where it has: it is taken out, or moves to the end
+   * of its level.
+   * @returns what became of it; null: no request has expired
    */
   expireOne(nowUs: number): { place: Place<R>; isRejected: boolean } | null {
     const place = this.#deadlines.first;

@@ -1,6 +1,8 @@
 /** What becomes of requests that wait on one priority level. Source: `ModelQueuePolicy` of Triton's model configuration. */
 export interface QueuePolicy {
-  /** REJECT: an expired request is refused. DELAY: it goes behind all others of its level, and never expires again. */
+  /**
+   * REJECT: an expired request is refused. DELAY: it moves to the end of its level and never expires again.
+   */
   readonly timeoutAction: 'REJECT' | 'DELAY';
   /** Microseconds after which a request has expired; 0: never. */
   readonly timeoutUs: number;

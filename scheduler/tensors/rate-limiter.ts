@@ -14,7 +14,7 @@ export interface InstanceLimits {
   readonly priority: number;
 }
 
-/** Why an instance could never run, or not beside the others. */
+/** Why an instance could never run, or not together with the others. */
 export interface NeedProblem {
   need: ResourceNeed;
   /** Copies that there are, by the command line; null: the resource is global for some instances and of a device for others. */

@@ -18,7 +18,7 @@ export interface Release<R, A> {
  *   begin A, B, C     waiting   A     B     C
  *   settle B: b                 A     B:b   C           nothing may go
  *   settle A: a                                         a and b go; C is the first now
- *   answer C: c1                C                       c1 goes at once: nobody is before C
+ *   answer C: c1                C                       c1 goes at once: no request is before C
  *
  * Every request that began has to be settled or to leave, or all answers behind it are held for ever.
  */
@@ -68,7 +68,9 @@ export class ReplyOrder<R, A> {
     return link === this.#order.first ? this.#release() : [];
   }
 
-  /** Whoever sent the request has left: what it was not given is dropped. @returns what may go now, in order */
+  /**
+   * The sender of the request has left: its remaining answers are dropped. @returns what may go now, in order
+   */
   leave(request: R): Release<R, A>[] {
     const link = this.#slots.get(request);
     if (link !== undefined) link.item.answers.length = 0;

@@ -57,9 +57,9 @@ export interface NextSequenceBatch<R> {
   readonly batch: SequenceBatch<R> | null;
   /** Requests that will not be run; none of them waits any more. */
   readonly refused: readonly { readonly request: R; readonly reason: SequenceReason }[];
-  /** To be told to their instances before the batch. */
+  /** Ended sequences, reported to their instances before the batch. */
   readonly ended: readonly EndedSequence[];
-  /** When something changes though nobody comes, leaves or is done; null: never. */
+  /** Time of the next change if no request arrives, leaves or finishes; null: never. */
   readonly wakeAtUs: number | null;
 }
 
@@ -75,7 +75,7 @@ interface InstanceState<R> {
 
 /**
  * Brings the requests of a sequence, one after the other, to the instance that has its state, as Triton's sequence batcher does. It has no
- * clock and no timer: each call is told the time in microseconds, of any clock that does not run backwards.
+ * clock and no timer: each call is given the time in microseconds, of any clock that does not run backwards.
  *
  *            key is known        a slot is free                     strategy
  *   add ---+------------> line ---------------> instance 0  slot 0  [ r3 r2 ]--offer--> DirectSlots, or --> batch of instance 0
@@ -181,8 +181,9 @@ export class SequenceBatcher<R extends SequenceRequest> {
   }
 
   /**
-   * Whoever sent the request has left. Where it waits, its sequence cannot go on: what comes behind it in the queue, up to the next START, is
-   * refused. @returns false where it does not wait: it runs, was refused, or was never there
+   * The sender of the request has left. If it waits, its sequence cannot go on: what follows it in the queue,
+   * up to the next START, is refused. @returns false where it does not wait: it runs, was refused, or was
+   * never there
    */
   remove(request: R, nowUs: number): boolean {
     this.#advance(nowUs);
@@ -196,7 +197,10 @@ export class SequenceBatcher<R extends SequenceRequest> {
     return true;
   }
 
-  /** The request of a batch that is under way is to run once more, where its sequence is; told before the batch is settled. */
+  /**
+   * A request of a running batch is to run once more, in the place of its sequence; called before the batch
+   * is settled.
+   */
   putAgain(request: R): void {
     const queued = this.#queued.get(request);
     if (queued !== undefined) queued.isAgain = true;
@@ -438,7 +442,7 @@ export class SequenceBatcher<R extends SequenceRequest> {
     queued.link = null;
     line.running = queued;
     if (line.held !== sequence) this.#tellEnded(line);
-    // Behind END the instance forgets the state by itself.
+    // After END the instance forgets the state by itself.
     line.held = end ? null : sequence;
     if (!line.isOpen && line.queue.size === 0) this.#leave(line);
   }
@@ -494,7 +498,7 @@ export class SequenceBatcher<R extends SequenceRequest> {
     }
   }
 
-  /** Nobody will go on with the sequences that wait for their clients. */
+  /** Ends the sequences that wait for their clients: none of them will continue. */
   #endIdle(): void {
     for (const { lines } of this.#instances) {
       for (const line of [...lines.values()]) {

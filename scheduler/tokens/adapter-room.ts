@@ -12,14 +12,14 @@ class AdapterRoom {
     this.#capacity = capacity;
   }
 
-  /** True if the request's adapter is claimed already, or has room beside those that are. */
+  /** True if the request's adapter is claimed already, or has room with those that are. */
   fits({ adapter }: SchedulableRequest): boolean {
     if (adapter == null || this.#claimed.has(adapter.taskId)) return true;
     const { maxPages, maxAdapters } = this.#capacity;
     return this.#pages + adapter.pages <= maxPages && this.#claimed.size < maxAdapters;
   }
 
-  /** True if the step would load the request's adapter beside another one. */
+  /** True if the step would load the request's adapter and another one. */
   loadsTooMany({ adapter }: SchedulableRequest): boolean {
     return this.#loads > 0 && this.#isToLoad(adapter);
   }
@@ -40,15 +40,15 @@ class AdapterRoom {
 
 /**
  * Adapters where requests run to their end (GUARANTEED_NO_EVICT): all started requests have theirs, so one that has not started
- * runs only if its adapter fits beside them. Otherwise it is skipped, and those behind it are tried.
+ * runs only if its adapter fits in with them. Otherwise it is skipped, and those behind it are tried.
  *
  *   room 2       A  task 1   generation   claims 1
  *                B  task 2   generation   claims 2
  *                C  task 3   context      does not fit: skipped
  *                D  task 2   context      shares the claim of B: starts
  *
- * If ever more requests of 1 and 2 came, C would wait for ever. So once a skipped request has aged, nobody behind it starts with
- * an adapter: the claims end one after the other.
+ * If ever more requests of 1 and 2 came, C would wait for ever. So once a skipped request has aged, no
+ * request behind it starts with an adapter: the claims end one after the other.
  *
  * Of those that start, one brings an adapter that has to be loaded; the others wait for the next step.
  */
@@ -76,17 +76,18 @@ export class AdaptersToCompletion {
 
 /**
  * Adapters where only this step counts (MAX_UTILIZATION): in the order of the list, each request that runs claims its adapter,
- * and one whose adapter does not fit beside them is skipped, even if it has started; it keeps its blocks then.
+ * and one whose adapter does not fit in with them is skipped, even if it has started; it keeps its blocks
+ * then.
  *
- * Adapters of a step in flight stay where they are, so they take room too. A request that fits beside those in front of it, but
- * not beside the step in flight, keeps its place: the others claim nothing that it needs once that step has ended. Without that,
- * two micro-batches in turns could keep it waiting for ever:
+ * Adapters of a step in flight stay where they are, so they take room too. A request that fits in with those
+ * in front of it, but not with the step in flight, keeps its place: the others claim nothing that it needs
+ * once that step has ended. Without that, two micro-batches in turns could keep it waiting for ever:
  *
- *   room 2       A  task 3                does not fit beside 1 and 2, but keeps a place
+ *   room 2       A  task 3                does not fit with 1 and 2, but keeps a place
  *                B  task 1   in flight
  *                C  task 2   in flight
- *                D  task 1                shares the room of B, and fits beside A: runs
- *                E  task 2                fits beside B and C, but then A would wait for E next: skipped
+ *                D  task 1                shares the room of B, and fits with A: runs
+ *                E  task 2                fits with B and C, but then A would wait for E next: skipped
  */
 export class AdaptersOfStep {
   readonly #running: AdapterRoom;

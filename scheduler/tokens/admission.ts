@@ -30,7 +30,7 @@ const ofSequences = (text: NamedText): Refusal => ({ field: null, text });
 /**
  * Reason why a request could never finish even with the engine to itself, as a sentence with the numbers; null if it
  * could. Asked once, before a request enters the list: the schedulers rely on it, since a request at the head of the
- * list that never fits would stop everyone behind it.
+ * list that never fits would stop every request behind it.
  */
 export function whyItCanNeverRun(
   request: Pick<
@@ -133,8 +133,8 @@ function whyNoIterationTakesIt(
 }
 
 /**
- * Reason to refuse a span that has to run in one iteration: it would not fit in beside as many other sequences as may generate, whose
- * tokens come first.
+ * Reason to refuse a span that has to run in one iteration: it would not fit in with as many other sequences
+ * as may generate, whose tokens come first.
  */
 function whyASpanIsTooLong(
   { wholeSpans = [] }: Pick<SchedulableRequest, 'wholeSpans'>,

@@ -12,7 +12,7 @@ export interface Arrived {
  *
  * This ends starvation: without it, a request of low priority waits as long as others of higher priority keep coming.
  * Since only earlier arrivals ever pass later ones, requests of equal priority stay in order of arrival. And since the
- * earliest request of all has everybody behind it once it has waited its time, each request ends, whatever comes.
+ * earliest request has all others behind it once it has waited its time, each request ends, whatever comes.
  */
 export function passLaterArrivals<R extends Arrived>(list: R[], place: number): void {
   const request = list[place]!;

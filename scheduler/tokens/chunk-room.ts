@@ -12,8 +12,9 @@ const MAX_TOGETHER = 4;
 /**
  * Room that an iteration still has for chunks: tokens, and time. All chunks that are cut share the time of one chunk.
  * Chunks that end their contexts may together take MAX_TOGETHER times as long: each of them gives a request its first
- * token, and what waits behind them is another request's next token. A span that no chunk may cut is taken whole: beyond the time and the
- * chunks' own limits only as the first of an iteration, and beyond maxNumTokens never.
+ * token, and what waits for them is another request's next token. A span that no chunk may cut is taken
+ * whole: beyond the time and the chunks' own limits only as the first of an iteration, and beyond
+ * maxNumTokens never.
  */
 export class ChunkRoom {
   readonly #unit: number;

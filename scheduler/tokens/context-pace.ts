@@ -17,8 +17,8 @@ const SMALL_RETURNED = 16;
  */
 const MAX_ALONE = 4;
 /**
- * Beside sequences that generate, chunks take at most so many times as long as those alone would: what a token waits longer
- * than usual is bounded too, where that leaves chunks of at least `least` milliseconds.
+ * While sequences generate, chunks take at most this multiple of the time that those alone would: what a
+ * token waits longer than usual is bounded too, where that leaves chunks of at least `least` milliseconds.
  */
 const TIMES_GENERATION = 3;
 /** Smallest chunk, in tokens, even if it takes longer than the bound. */
@@ -42,11 +42,13 @@ export interface PaceBounds {
  *                                        as many tokens as fit, at least one unit
  *
  * chunkMs: long contexts are cut so that each chunk takes no longer than `most`, whether anything generates or not, since a
- * request may arrive while the chunk runs. Beside sequences whose own part of an iteration is short, it takes down to `least`:
- * chunks of few tokens cost throughput, and the more sequences generate, the more of it. Where an iteration takes longer than
- * `most` without any chunk, as that of a large model does, since its weights have to be read, chunks take as long as that: prompts
- * have half of the time. Where there is no other request at all, chunks may take MAX_ALONE times as long. The further a chunk is
- * from its prompt's beginning, the more its tokens attend to, and the fewer tokens it has; it always has at least FEWEST_TOKENS.
+ * request may arrive while the chunk runs. With sequences whose own part of an iteration is short, it takes
+ * down to `least`: chunks of few tokens cost throughput, and the more sequences generate, the more of it.
+ * Where an iteration takes longer than `most` without any chunk, as that of a large model does, since its
+ * weights have to be read, chunks take as long as that: prompts have half of the time. Where there is no
+ * other request at all, chunks may take MAX_ALONE times as long. The further a chunk is from its prompt's
+ * beginning, the more its tokens attend to, and the fewer tokens it has; it always has at least
+ * FEWEST_TOKENS.
  *
  *   prompt   [  chunk  |  chunk | chunk | chunk |...| c | c | c | c | c | c | c | c ]    each takes as long
  *
@@ -71,9 +73,9 @@ export class ContextPace {
   }
 
   /**
-   * Most context tokens of the next iteration; Infinity where nothing generates and so nobody waits for a token.
-   * `scheduled` are the active requests that may run. `turns` is the number of micro-batches that alternate: a request
-   * waits for each of them between two of its tokens.
+   * Most context tokens of the next iteration; Infinity where nothing generates and so no sequence waits for
+   * a token. `scheduled` are the active requests that may run. `turns` is the number of micro-batches that
+   * alternate: a request waits for each of them between two of its tokens.
    */
   mostContextTokens(
     active: readonly SchedulableRequest[],
@@ -167,7 +169,7 @@ function mostReturned(isReturned: boolean, { returnedSeen }: IterationCost): num
   return isReturned ? Math.max(SMALL_RETURNED, MAX_GROWTH * returnedSeen) : Number.POSITIVE_INFINITY;
 }
 
-/** Work of an iteration beside a chunk, and the chunk's place in its context. */
+/** Work of an iteration besides a chunk, and the chunk's place in its context. */
 interface ChunkPlace {
   generationRows: number;
   position: number;
@@ -175,7 +177,10 @@ interface ChunkPlace {
   isReturned?: boolean;
 }
 
-/** Context tokens from `position` on that an iteration with so many generation rows has time for; may be Infinity. */
+/**
+ * Context tokens from `position` on that an iteration with these generation rows has time for; may be
+ * Infinity.
+ */
 export function contextTokensWithin(
   boundMs: number,
   { fixedMs, rowMs, tokenMs, pairMs, returnedMs, spread }: IterationCost,

@@ -29,7 +29,8 @@ export interface IterationCost {
 }
 
 /**
- * Number of pairs of a chunk's token with a token up to its own place, for `tokens` of them behind `position` others.
+ * Number of pairs of a chunk's token with a token up to its own place, for `tokens` of them after `position`
+ * others.
  */
 export function contextPairs(position: number, tokens: number): number {
   return tokens * (position + tokens / 2);

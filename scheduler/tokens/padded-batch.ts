@@ -13,7 +13,7 @@ export function schedulePaddedBatch<R extends SchedulableRequest>(
 /**
  * Forms the batch that V1 starts: the first requests of the list whose contexts, each padded to the longest among them,
  * fit into one iteration, and their sequences into each of those that follow. The walk stops at the first request that
- * does not fit; nobody overtakes it.
+ * does not fit; no request overtakes it.
  *
  *   maxNumTokens 24, prompts 5, 8, 3, 2       ppppp...
  *                                             pppppppp      3 rows of 8 are 24 tokens; a fourth would be 32

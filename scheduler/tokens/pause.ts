@@ -15,7 +15,7 @@ export interface ResumeLimits {
  *
  * The new prompt is at most maxInputLen long, and without chunking at most what one iteration can take, because a
  * longer one could never run again. Tokens beyond that are dropped and generated a second time. With beams all
- * generated tokens are dropped, because nobody knows before the end which of them survive.
+ * generated tokens are dropped, because it is known only at the end which of them survive.
  */
 export function lengthsAfterPause(
   request: Pick<

@@ -15,10 +15,10 @@ export const PATIENCE = 3;
  *     A          16    -    -   16    -    -    -   16    -      three times in a row the others pass it, not four times
  *     others          6 3  15         4    4    4    4    4
  *
- * So a short prompt waits for the iteration that runs, and then runs without a long one beside it, unless it is the long
- * one's turn. And each context ends: the first of the list has a chunk at least every PATIENCE + 1 iterations, as large as
- * an iteration takes, whatever comes; when it is through, the next is the first. Of several long contexts the one with the
- * least to go comes first, so that they end one after the other.
+ * So a short prompt waits for the iteration that runs, and then runs without a long one, unless it is the
+ * long one's turn. And each context ends: the first of the list has a chunk at least every PATIENCE + 1
+ * iterations, as large as an iteration takes, whatever comes; when it is through, the next is the first. Of
+ * several long contexts the one with the least to go comes first, so that they end one after the other.
  *
  * Only equals pass one another: requests that stand side by side in the list with the same priority. A higher priority goes
  * first, however long its context is. A lower one gets what is left; the first request of that priority, too, is put off by

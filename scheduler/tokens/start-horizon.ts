@@ -4,13 +4,14 @@ import { hasStarted, type KvCapacity, type SchedulableRequest } from './types.js
 /**
  * A remedy against thrashing. A request that is started where it just fits is paused as soon as the others have grown by
  * a block, and its context is computed again, and again. With a horizon, a request starts only if it and all that run in
- * front of it could generate so many tokens more in the free blocks; requests behind it in the list would give way to
- * it, so the blocks they hold count as free. While one request waits for this, none behind it starts.
+ * front of it could generate that many more tokens in the free blocks; requests behind it in the list would
+ * give way to it, so the blocks they hold count as free. While one request waits for this, none behind it
+ * starts.
  *
  *   horizon 16, tokensPerBlock 8, 5 blocks free
  *     A  generation   held 2    grows by 2 within 16 tokens
  *     B  context      prompt 8  1 + 2                          2 + 3 <= 5: B starts
- *     C  context      prompt 8  1 + 2                          2 + 3 + 3 > 5: C waits, and who has not started behind it
+ *     C  context      prompt 8  1 + 2                          2 + 3 + 3 > 5: C waits, as do unstarted ones
  *
  * A request with nothing running in front of it always starts: it has nothing to wait for, and so the list moves on.
  */

@@ -14,7 +14,7 @@ export interface SchedulableRequest {
   readonly blocksHeld: number;
   readonly beamWidth: number;
   /**
-   * Draft tokens to verify in the request's next step. Whoever sets this number keeps it below maxNewTokens -
+   * Draft tokens to verify in the request's next step. The caller keeps it below maxNewTokens -
    * generatedLength: a draft beyond the last token cannot be used, and its blocks are in no reservation.
    */
   readonly draftLength: number;
@@ -67,7 +67,7 @@ export interface KvCapacity {
   tokensPerBlock: number;
   /** Tokens attended to; Infinity without a window. */
   maxAttentionWindow: number;
-  /** Slots for the states of sequences that nobody holds; absent: the model has no states. */
+  /** Free slots for the states of sequences; absent: the model has no states. */
   freeStateSlots?: number;
   /**
    * Given where sequences share blocks. Called once for each plan; the function it returns is called for one paused
@@ -98,8 +98,8 @@ export interface AdapterCapacity {
 
 export interface CapacityOptions {
   /**
-   * MAX_UTILIZATION: a request starts only if it could generate this many tokens beside the requests that run in front
-   * of it: see StartHorizon. Absent or 0: a request starts wherever it fits into one step.
+   * MAX_UTILIZATION: a request starts only if it could generate this many tokens together with the requests
+   * in front of it: see StartHorizon. Absent or 0: a request starts wherever it fits into one step.
    */
   startHorizon?: number | undefined;
   /** Room for the requests' adapters; absent or null: it does not limit who runs. */

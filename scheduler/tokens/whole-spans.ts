@@ -1,8 +1,9 @@
 import type { SchedulableRequest } from './types.js';
 
 /**
- * Length of a chunk of `size` tokens behind the `taken` ones that the request has in this iteration, so that it cuts no span: it ends in
- * front of the span or, where it begins with the span, has all of it, however long that is.
+ * Length of a chunk of `size` tokens after the `taken` ones that the request has in this iteration, so that
+ * it cuts no span: it ends in front of the span or, where it begins with the span, has all of it, however
+ * long that is.
  *
  *   prompt   a a a|b b b b b|a a a a      size 5 at 0: 3      size 2 at 3: 5      size 6 at 3: 6
  */

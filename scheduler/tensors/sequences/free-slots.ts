@@ -1,4 +1,4 @@
-/** Slots of an instance that nobody has: the lowest is taken first. Only those that were ever taken cost memory. */
+/** Unused slots of an instance: the lowest is taken first. Only those that were ever taken cost memory. */
 export class FreeSlots {
   readonly #count: number;
   /** Slots from here on were never taken. */

@@ -3,7 +3,10 @@ import type { SequenceKey } from './sequence-line.js';
 /** Keys that are remembered; beyond, the oldest are forgotten. */
 const MAX_LOST = 10_000;
 
-/** Keys of sequences that ended with the instance that held their state: whoever goes on with one of them is told so. */
+/**
+ * Keys of sequences that ended with the instance that held their state: a client that continues one gets an
+ * error.
+ */
 export class LostSequences {
   readonly #keys = new Set<SequenceKey>();
 

@@ -2,7 +2,7 @@ import { Chain, type Link } from '../chain.js';
 import { type Dated, DeadlineHeap } from '../deadline-heap.js';
 import type { QueuedRequest } from '../dynamic-batcher.js';
 
-/** What tells sequences apart: 5n and '5' are two. */
+/** What distinguishes sequences: 5n and '5' are two. */
 export type SequenceKey = bigint | string;
 
 /** What the sequence batcher reads of a request. */
@@ -34,8 +34,8 @@ export interface Queued<R> extends QueuedRequest, Dated {
 }
 
 /**
- * Where requests of one key stand, one behind the other, from the first START to the END. A START in the middle ends the sequence before it and
- * begins another one, in the same line and slot:
+ * Where requests of one key wait, one after the other, from the first START to the END. A START in the middle
+ * ends the sequence before it and begins another one, in the same line and slot:
  *
  *   runs    queue                              numbers of the sequences
  *   r1      r2  START r3  r4  END r5           7 7 | 8 8 8

@@ -14,7 +14,7 @@ import {
  *
  * 1. Every generating request is scheduled, and its remaining blocks to completion are set aside.
  * 2. Requests in their context phase are then tried in list order, each with its blocks to completion. The first one
- *    that does not fit ends the scan: nobody behind it may overtake it. A request held by the reuse delay is skipped
+ *    that does not fit ends the scan: none may overtake it. A request held by the reuse delay is skipped
  *    and does not end the scan; neither does one whose adapter has no room: see AdaptersToCompletion.
  *    Where the model has states, it needs a free slot for each of its sequences too.
  * 3. Nothing is ever paused. A request in flight, or held, is not scheduled, but it counts, and its remaining blocks
@@ -31,8 +31,8 @@ import {
  * One case needs more than these rules. With priorities, a request may be put in front of another that is between two
  * chunks of its context. If the newcomer waits for the very blocks that the other holds, the scan ends before reaching
  * it and neither would ever run. So if rules 1 and 2 schedule nothing at all, started contexts are scheduled as far as
- * their blocks to completion go. At least one fits: the one that started last fitted beside the blocks that the others
- * held then, and they have taken none since.
+ * their blocks to completion go. At least one fits: the one that started last fitted in with the blocks that
+ * the others held then, and they have taken none since.
  */
 export function guaranteedNoEvict<R extends SchedulableRequest>(
   requests: readonly R[],

@@ -35,10 +35,10 @@ import {
  * started request is in flight, the walk stops and nothing is paused instead of it: it gives way once its step has ended.
  *
  * With a `startHorizon` of some tokens, a request that has not started is passed over while it could not run for that many tokens
- * beside the requests in front of it: see StartHorizon.
+ * together with the requests in front of it: see StartHorizon.
  *
- * A request whose adapter has no room beside those in front of it is passed over, and keeps its blocks; it can be paused: see
- * AdaptersOfStep.
+ * A request whose adapter has no room with those in front of it is passed over, and keeps its blocks; it can
+ * be paused: see AdaptersOfStep.
  *
  * If nothing is in flight, every started request is thereby either scheduled or paused, or lacks its adapter. The first of the list is never paused as
  * long as it fits into the whole pool (see admission), so the list always moves on.
