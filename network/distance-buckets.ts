@@ -1,6 +1,6 @@
 import type { DistanceBuckets } from './plan.js';
 
-/** Most distances on one side that are told apart. */
+/** Most distances on one side that the buckets distinguish. */
 export const MAX_DISTANCES = 2 ** 16;
 
 const { fround } = Math;
@@ -25,7 +25,7 @@ export function t5Buckets(count: number, farthest: number): DistanceBuckets {
 
 /**
  * DeBERTa's buckets of distances (https://arxiv.org/abs/2006.03654), in the float32 of transformers: row `span` is that of distance 0, rows
- * below it are those of keys behind their query.
+ * below it are those of keys after their query.
  *
  * @param buckets on each side: half of them are a distance each, the others grow to `farthest` - 1; null: each is one distance
  * @param farthest greatest distance with a row of its own, plus 1

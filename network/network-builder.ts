@@ -588,7 +588,7 @@ export class NetworkBuilder {
     return output;
   }
 
-  /** Returns rows that have the columns of the input, and those of the other behind them. */
+  /** Returns rows with the columns of the input, followed by those of the other. */
   join(input: ValueRef, other: ValueRef): ValueRef {
     require(input.rows === other.rows, `rows of ${input.rows} are joined with rows of ${other.rows}`);
     const output = this.#newValue(input.rows, input.width + other.width);

@@ -228,8 +228,9 @@ export type PlanOp =
   /**
    * The gated delta rule (https://arxiv.org/abs/2412.06464) over the tokens of a sequence, one after the other. qkv has in each row
    * queries and keys of keyHeads heads and values of valueHeads heads, as many for each key head; gates has for each value head
-   * b, and behind all of them a for each. For each value head, with its state S [keyDim x valueDim] and the key head that it belongs to,
-   * i / (valueHeads / keyHeads) for value head i, or where they are tiled i % keyHeads:
+   * b, and after all of them a for each. For each value head, with its state S [keyDim x valueDim] and the
+   * key head that it belongs to, i / (valueHeads / keyHeads) for value head i, or where they are tiled i %
+   * keyHeads:
    *
    *   q = q / |q| / sqrt(keyDim), k = k / |k|, where |x| = sqrt(sum of x^2 + epsilon)
    *   S = S * exp(-exp(decay) * softplus(a + decayBias))
@@ -414,8 +415,9 @@ export interface NetworkPlan {
   /** Value that holds the network's output, usually the logits [R x outputWidth]. */
   logits: number;
   /**
-   * A head that guesses the token after the next one: a network of its own, over the rows that this one keeps and the tokens behind
-   * them. Both have the same weights, some of which only one of them reads. Absent: there is none.
+   * A head that guesses the token after the next one: a network of its own, over the rows that this one keeps
+   * and the tokens after them. Both have the same weights, some of which only one of them reads. Absent:
+   * there is none.
    */
   head?: NetworkPlan;
   /** Of networks that share their weights: the products of all, in the order in which packed matrices lie in their file. */

@@ -22,7 +22,7 @@ export function productsOf(op: PlanOp): OpProduct[] {
   }
 }
 
-/** What is clamped is so behind the product, which has gate and up side by side. */
+/** Clamping applies after the product, which has gate and up side by side. */
 const isGatedProduct = ({ ungated, clamped }: Extract<PlanOp, { op: 'experts' }>): boolean =>
   ungated !== true && clamped === undefined;
 
