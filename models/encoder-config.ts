@@ -1,6 +1,6 @@
 import type { Activation } from '../network/plan.js';
 
-/** Properties of an encoder beside the dimensions that it shares with decoders. */
+/** Properties of an encoder besides the dimensions that it shares with decoders. */
 export interface EncoderConfig {
   /** True where a token attends also to what follows it; false for a decoder that embeds or scores. */
   bothWays: boolean;
@@ -34,7 +34,7 @@ export interface DisentangledPositions {
   kind: 'disentangled';
   /** Buckets on each side; null: each distance has a row of its own. */
   buckets: number | null;
-  /** Greatest distance that is told from those beyond it, plus 1. */
+  /** Greatest distance that differs from those beyond it, plus 1. */
   farthest: number;
   /** Kinds of products: of a query with the key of a distance, of a key with the query of a distance; at least one. */
   withKeys: boolean;
@@ -60,7 +60,7 @@ export interface HeadLayer {
   width: number;
   biased: boolean;
   activation: Activation;
-  /** LayerNorm behind the activation; absent: none. */
+  /** LayerNorm after the activation; absent: none. */
   norm?: { tensor: string; biased: boolean };
 }
 
@@ -89,7 +89,7 @@ export interface EmbeddingHead extends PooledHead {
   fillsTo?: number;
 }
 
-/** Layers over the row of each token, beside the text's embedding: those of BGE-M3. */
+/** Layers over the row of each token, besides the text's embedding: those of BGE-M3. */
 export interface TokenLayers {
   /** Width of a token's vector, which has length 1; null: there are none. */
   vectors: number | null;
@@ -100,7 +100,7 @@ export interface TokenLayers {
 /** Names of the layers over tokens, as FlagEmbedding has them for BGE-M3. */
 export const TOKEN_LAYERS = { vectors: 'colbert_linear', weights: 'sparse_linear' } as const;
 
-/** Number of values that layers over tokens give for each row, behind the embedding's. */
+/** Number of values that layers over tokens give for each row, after the embedding's. */
 export function tokenWidth(head: EncoderHead): number {
   if (head.kind !== 'embedding' || head.tokens === undefined) return 0;
   return (head.tokens.vectors ?? 0) + Number(head.tokens.weights);

@@ -33,7 +33,7 @@ export interface HelperPoolOptions<Job = unknown, Result = unknown> {
   patienceMs?: ((job: Job) => number) | undefined;
   /** Memory limits of a thread; one that exceeds them ends, and its job fails with a HelperLostError. */
   resourceLimits?: ResourceLimits | undefined;
-  /** Called with the result of a job for which nobody waited any more. */
+  /** Called with the result of a job whose caller no longer waits. */
   onDropped?: ((result: Result) => void) | undefined;
 }
 
@@ -90,7 +90,7 @@ interface PendingJob<Job, Result> {
   dueMs: number;
   resolve(result: Result): void;
   reject(error: Error): void;
-  /** Whoever asked does not wait for it any more. */
+  /** The caller no longer waits for it. */
   isDropped: boolean;
 }
 

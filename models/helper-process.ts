@@ -38,7 +38,7 @@ class HelperProcess extends EventEmitter {
   }
 
   postMessage(job: unknown): void {
-    // A job that cannot be sent is lost with its process, whose end is told.
+    // A job that cannot be sent is lost with its process, whose end is reported.
     this.#child.send(job as object, () => undefined);
   }
 
@@ -55,7 +55,7 @@ class HelperProcess extends EventEmitter {
   async terminate(): Promise<void> {
     const child = this.#child;
     if (child.exitCode !== null || child.signalCode !== null) return;
-    // Whoever waits for its end keeps this process alive for it.
+    // While a caller waits for the process to end, the process keeps this one alive.
     child.ref();
     const ended = once(child, 'exit');
     child.kill('SIGKILL');

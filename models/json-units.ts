@@ -1,4 +1,4 @@
-/** Units that a value counts beside the length of its text. */
+/** Units that a value counts besides the length of its text. */
 export const UNITS_PER_VALUE = 32;
 
 /**

@@ -19,7 +19,10 @@ export interface ExpertsConfig extends ExpertRule {
   clamped?: ClampedSwiglu;
   /** The model's file has an expert's gate and its way up in one matrix: see ExpertNames. */
   stacked?: true;
-  /** Width of the MLP that all tokens go to beside them; see ExpertNames for its gate. Absent: there is none. */
+  /**
+   * Width of the MLP that all tokens go to, next to the experts; see ExpertNames for its gate. Absent: there
+   * is none.
+   */
   sharedWidth?: number;
   /** True for each layer that has experts; the others have one MLP. Absent: all have. */
   layers?: boolean[];
@@ -35,7 +38,7 @@ export interface ScanConfig {
   stateDim: number;
   /** Whether its projections have biases: the one in, and the one out. */
   biased: { input: boolean; output: boolean };
-  /** When what it gives is normed, each group by itself: behind its gate, before it, or never. */
+  /** When its output is normed, each group by itself: after its gate, before it, or never. */
   norm: 'behindGate' | 'beforeGate' | 'none';
   leastStep: number;
   mostStep: number | null;
@@ -43,7 +46,10 @@ export interface ScanConfig {
   rates?: true;
 }
 
-/** Factors of Falcon-H1 on what its layers add to the sum, beside attentionScale, embeddingScale and logitScale. */
+/**
+ * Factors of Falcon-H1 on what its layers add to the sum, besides attentionScale, embeddingScale and
+ * logitScale.
+ */
 export interface Multipliers {
   attentionOut: number;
   /** On the parts of the projection into a scan: its gate, x, B, C and the steps. */
@@ -148,7 +154,10 @@ export interface ModelConfig {
   mlpLayers?: boolean[];
   /** Absent: there are none. */
   multipliers?: Multipliers;
-  /** Absent: each layer has one MLP, of intermediateSize. Of Granite 4 with scans, that MLP is beside the experts. */
+  /**
+   * Absent: each layer has one MLP, of intermediateSize. In Granite 4 with scans, layers have that MLP and
+   * the experts.
+   */
   experts?: ExpertsConfig;
   /** Number of first layers after each of which a part of a picture's rows is added, see addPromptRows. Absent: none. */
   promptLevels?: number;

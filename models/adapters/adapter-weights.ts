@@ -26,7 +26,9 @@ export interface AdapterWeights {
   maxRank: number;
   /** Modules that the adapter changes in at least one layer, ascending. */
   modules: ModuleId[];
-  /** Name or path of the base model that the adapter was trained on, as its author wrote it; null: not told. */
+  /**
+   * Name or path of the base model that the adapter was trained on, as its author wrote it; null: unknown.
+   */
   baseModel: string | null;
 }
 

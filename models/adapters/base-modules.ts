@@ -71,7 +71,7 @@ const OTHER_NAMES: Readonly<Record<string, [string, ModuleId][]>> = {
   ],
 };
 
-/** Queries whose heads have a gate each behind them, so that they lie in no stack with keys and values. */
+/** Queries whose heads are each followed by a gate, so that they cannot be stacked with keys and values. */
 const GATED_QUERIES: ReadonlySet<string> = new Set(['qwen35', 'qwen35moe', 'qwen3next']);
 const OF_ATTENTION: ReadonlySet<ModuleId> = new Set([
   MODULE_IDS.attn_qkv,

@@ -14,7 +14,7 @@ const MAX_DEPTH = 500;
 const MAX_REPETITIONS = 1000;
 const TOO_MANY_STEPS = 'takes too many steps';
 
-/** Matches from a place of the text; calls `next` with each place behind a match until it returns true. */
+/** Matches from a place of the text; calls `next` with each place after a match until it returns true. */
 type Matcher = (run: Run, at: number, next: (at: number) => boolean) => boolean;
 
 /** One match of a pattern against a text, with its bounds. */

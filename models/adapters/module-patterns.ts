@@ -6,7 +6,8 @@ const PLAIN = /^[\w.]*$/;
 
 /**
  * The keys of rank_pattern or alpha_pattern with their values. A key fits a module as in PEFT: it is a regular expression
- * for the end of the module's whole name, from its beginning or from behind a point; of several keys the first counts.
+ * for the end of the module's whole name, from its beginning or after a point; of several keys the first
+ * counts.
  *
  *   key `q_proj`, `0.self_attn.q_proj` or `.*.0.*proj`  fits  model.layers.0.self_attn.q_proj
  */

@@ -136,7 +136,7 @@ const REFUSED: readonly (readonly [key: string, meaning: string])[] = [
 /** What the adapter_config.json of a LoRA adapter says. */
 interface PeftConfig {
   file: string;
-  /** Name or path of the base model; null where it is not told. */
+  /** Name or path of the base model; null if unknown. */
   baseModel: string | null;
   targets: TargetedModules;
   /** Rank of a module by its whole name, such as `model.layers.0.self_attn.q_proj`. */

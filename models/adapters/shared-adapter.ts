@@ -1,7 +1,10 @@
 import { type AdapterWeights, adapterOf } from './adapter-weights.js';
 import { type LoraTensors, writeLoraTensors } from './lora-tensors.js';
 
-/** An adapter whose numbers lie in shared memory, as a request brings them: threads get it without a copy. Nobody may change it. */
+/**
+ * An adapter whose numbers lie in shared memory, as a request brings them: threads get it without a copy. It
+ * must not be changed.
+ */
 export interface SharedAdapter extends AdapterWeights {
   /** A and B of each module-layer are parts of its rows. */
   tensors: LoraTensors;

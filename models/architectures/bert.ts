@@ -8,7 +8,7 @@ import { layerNorm, projection } from './parts.js';
 
 /**
  * The BERT family (BERT, RoBERTa, XLM-RoBERTa, DistilBERT, ELECTRA, MPNet): encoder layers whose tokens attend both ways, learned positions and
- * token types, LayerNorm behind each residual sum, biases everywhere. MPNet's scores
+ * token types, LayerNorm after each residual sum, biases everywhere. MPNet's scores
  * have a bias by the distance of two tokens. The output is one row for each text: its
  * embedding, or the score of a pair of texts (a cross-encoder).
  *

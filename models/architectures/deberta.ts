@@ -8,8 +8,8 @@ import { encoderHead, headWidth } from './encoder-head.js';
 import { layerNorm, projection } from './parts.js';
 
 /**
- * DeBERTa from version 2 on: BERT's layers, whose scores have products with queries and keys of the distance of two tokens beside that of
- * the tokens themselves. Positions and token types are rarely added.
+ * DeBERTa from version 2 on: BERT's layers, whose scores add products of queries and keys with the distance
+ * of two tokens to those of the tokens themselves. Positions and token types are rarely added.
  *
  *   tokens (+ types + positions) (-> hidden size) -> norm -> [attention + x -> norm -> feed-forward + x -> norm] ... -> head
  */

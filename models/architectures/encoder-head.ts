@@ -14,8 +14,8 @@ export function headWidth(head: EncoderHead, hiddenSize: number): number {
 }
 
 /**
- * Writes what makes one row of a text: pooling, the layers behind it, and the scaling to length 1. The batch's `selectRows` names the
- * first row of each sequence, or its last.
+ * Writes what makes one row of a text: pooling, the layers after it, and the scaling to length 1. The batch's
+ * `selectRows` names the first row of each sequence, or its last.
  *
  * @param epsilon of the norms between layers
  * @param norm the network's last norm, over all rows or over those that are left
@@ -38,7 +38,7 @@ export function encoderHead(
   return head.tokens === undefined ? embedding : withTokens(net, embedding, rows, head.tokens);
 }
 
-/** Embeddings with what layers make of the same rows behind them: the vector of a token, and its weight. */
+/** Embeddings, followed by what layers make of the same rows: the vector of a token, and its weight. */
 function withTokens(
   net: NetworkBuilder,
   embedding: ValueRef,

@@ -1,4 +1,4 @@
-/** Hugging Face's names of the router and the experts of a layer, behind `model.layers.L.`. */
+/** Hugging Face's names of the router and the experts of a layer, after `model.layers.L.`. */
 export interface ExpertNames {
   /** What they are parts of: the router is its `router`, or where that is absent its `gate`, an expert its `experts.E`. */
   block: string;

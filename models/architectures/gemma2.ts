@@ -5,8 +5,8 @@ import { type AddLayer, decoder } from './decoder-layers.js';
 import type { DecoderParts } from './decoder-parts.js';
 
 /**
- * Gemma 2: scaled embeddings, a norm before and behind each half of a layer, capped attention scores and logits, a
- * window in every other layer. The network's norm weights are the checkpoint's plus 1.
+ * Gemma 2: scaled embeddings, a norm before and after each half of a layer, capped attention scores and
+ * logits, a window in every other layer. The network's norm weights are the checkpoint's plus 1.
  *
  *   x -> [norm -> q k v -> attention -> output -> norm + x -> norm -> gated MLP -> down -> norm + x] ... -> norm -> logits
  */

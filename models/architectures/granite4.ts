@@ -7,7 +7,7 @@ import { addScan } from './scan-layer.js';
 
 /**
  * Granite 4: Granite's factors, and layers of which most may have a selective scan in the place of attention; RoPE may be missing. Each layer
- * has one MLP, with a mixture of experts beside it or without.
+ * has one MLP, with or without a mixture of experts.
  */
 export function granite4(given: ModelConfig): NetworkPlan {
   const { config, embeddingScale } = withoutResidualScale(given);

@@ -150,8 +150,8 @@ const HUGGING_FACE_NAMES = new Map([
   ['GPT2LMHeadModel', 'gpt2'],
   ['BertModel', 'bert'],
   ['BertForSequenceClassification', 'bert'],
-  // RobertaModel is BERT with positions that begin behind those of padding; XLM-RoBERTa is RoBERTa with another
-  // tokenizer.
+  // RobertaModel is BERT with positions that begin after those of padding; XLM-RoBERTa is RoBERTa with
+  // another tokenizer.
   ['RobertaModel', 'bert'],
   ['RobertaForSequenceClassification', 'bert'],
   ['XLMRobertaModel', 'bert'],
@@ -234,7 +234,7 @@ const GGUF_NAMES = new Map([
   ['nomic-bert-moe', 'ropebert'],
   ['gemma-embedding', 'gemma3'],
 ]);
-/** Architectures that share a name in GGUF with another one, told apart by what a file has. */
+/** Architectures that share a name in GGUF with another one, distinguished by the file's contents. */
 const GGUF_KINDS = new Map([
   ['llama', { experts: 'mixtral' }],
   ['olmo2', { windows: 'olmo3' }],

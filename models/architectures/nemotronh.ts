@@ -5,7 +5,7 @@ import { addScan } from './scan-layer.js';
 
 /**
  * Nemotron-H (https://arxiv.org/abs/2504.03624): each layer is one of a selective scan, attention without RoPE, an MLP without a gate whose
- * activation is relu squared, or a mixture of such MLPs beside one that all tokens go to.
+ * activation is relu squared, or a mixture of such MLPs together with one that all tokens go to.
  */
 export function nemotronH(config: ModelConfig): NetworkPlan {
   const { mlpBias, rmsNormEpsilon } = config;

@@ -4,8 +4,9 @@ import type { ModelConfig } from '../model-config.js';
 import { addAttention, decoder, mlpInput } from './decoder-layers.js';
 
 /**
- * Qwen2 with a mixture of experts in place of the MLP of its layers, beside one MLP that all tokens go to. GLM-4.5 is the same network,
- * of which larger models norm queries and keys, and the first layers have no experts.
+ * Qwen2 with a mixture of experts in place of the MLP of its layers, together with one MLP that all tokens go
+ * to. GLM-4.5 is the same network, of which larger models norm queries and keys, and the first layers have no
+ * experts.
  */
 export function qwen2moe(config: ModelConfig): NetworkPlan {
   const { attentionBias: biased, headNorms } = config;

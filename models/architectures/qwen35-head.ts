@@ -5,11 +5,13 @@ import { addLayer } from './qwen35.js';
 
 /**
  * The head of Qwen3.5 and Qwen3-Next that guesses tokens ("multi-token prediction"). At a place it gets the row that the model has made of
- * the tokens so far, after the model's last norm, and the token behind them, whose place the model has not computed yet:
+ * the tokens so far, after the model's last norm, and the token after them, whose place the model has not
+ * computed yet:
  *
  *   fc([norm(embedding of t[i+1]), norm(row i)])  ->  one layer that attends  ->  norm  ->  the model's output layer  ->  t[i+2]
  *
- * Its own normed row takes the place of the model's where it guesses on. Its layer has the number behind the model's layers.
+ * Its own normed row takes the place of the model's where it guesses on. Its layer is numbered after the
+ * model's layers.
  */
 export function qwen35Head(config: ModelConfig): NetworkPlan {
   const { numLayers: layer, hiddenSize: columns, rmsNormEpsilon } = config;

@@ -7,8 +7,9 @@ import type { DecoderParts } from './decoder-parts.js';
 /**
  * Qwen3.5: three of four layers have a gated delta rule in the place of attention, and heads that attend have a gate each: their
  * output times the sigmoid of it. The rule's queries, keys and values pass a short convolution first; what it gives is normed head by
- * head and gated too. Larger models have a mixture of experts in place of an MLP, beside one expert that all tokens go to. Qwen3-Next is
- * the same network; its files have the projections of the rule by heads of keys.
+ * head and gated too. Larger models have a mixture of experts in place of an MLP, together with one expert
+ * that all tokens go to. Qwen3-Next is the same network; its files have the projections of the rule by heads
+ * of keys.
  */
 export function qwen35(config: ModelConfig): NetworkPlan {
   return decoder(config, (parts, x, layer) => addLayer(parts, config, x, layer));

@@ -11,7 +11,7 @@ function scanColumns({
   return [values, values, groups * stateDim, groups * stateDim, heads];
 }
 
-/** Name of the weights by which a group of a scan's output is normed, behind the layer's name. */
+/** Name of the weights that norm a group of a scan's output, after the layer's name. */
 export function scanNorm(group: number, groups: number): string {
   return groups === 1 ? 'mamba.norm.weight' : `mamba.norm.${group}.weight`;
 }

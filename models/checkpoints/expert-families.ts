@@ -69,7 +69,7 @@ const gptOss: Read = (config, { numLayers, headDim, maxPositions }) => {
   };
 };
 
-/** What a config.json of Phi-3.5-MoE says beside its dimensions and experts. */
+/** What a config.json of Phi-3.5-MoE says besides its dimensions and experts. */
 const phiMoe: Read = (config, dimensions) => ({
   slidingWindow: slidingWindow(config, null),
   outputBias: config.boolean('lm_head_bias', false),

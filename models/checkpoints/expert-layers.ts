@@ -17,7 +17,7 @@ export function layersWithExperts(
   return layers;
 }
 
-/** The layers behind the first `dense` ones. */
+/** The layers after the first `dense` ones. */
 export const behindDense = (numLayers: number, dense: number): boolean[] =>
   Array.from({ length: numLayers }, (_, layer) => layer >= dense);
 

@@ -40,7 +40,7 @@ export function stackedNames(
 
 /**
  * The matrices of experts that one tensor has, of shape [experts, rows, columns] where `stacked` is one matrix, and each expert has the
- * rows of several behind one another where there are more:
+ * rows of several one after another where there are more:
  *
  *   | expert 0: gate, up | expert 1: gate, up | ...      each a slice of the tensor's bytes
  *

@@ -35,7 +35,8 @@ const HAS_LAYER_NORM: ReadonlySet<string> = new Set([
 const HAS_NO_ROPE: ReadonlySet<string> = new Set(['gpt2', 'bert', 'mamba2']);
 
 /**
- * Makes the ModelConfig from a GGUF file's metadata and tensors. `generation` is the generation_config.json beside it.
+ * Makes the ModelConfig from a GGUF file's metadata and tensors. `generation` is the generation_config.json
+ * next to it.
  */
 export function configOfGguf(header: GgufHeader, generation: ConfigFields | null): ModelConfig {
   const { metadata } = header;
@@ -45,7 +46,7 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
   refuseRouterWithoutExperts(header, architecture, keys);
 
   const hiddenSize = keys.integer('embedding_length', 1, LIMITS.width);
-  // Layers behind the model's own guess further tokens.
+  // Layers after the model's own guess further tokens.
   const guessing = keys.integer('nextn_predict_layers', 0, LIMITS.layers, 0);
   const numLayers = keys.integer('block_count', 1 + guessing, LIMITS.layers) - guessing;
   const alone = architecture === 'mamba2' ? withoutAttention(numLayers) : undefined;
@@ -134,7 +135,7 @@ function headNormsOf(
   return architecture === 'cohere' ? { ownHeadNorms: true } : {};
 }
 
-/** Width of the MLPs of a file where not all layers have one, or have experts beside it; undefined for any other. */
+/** MLP width of a file where some layers have no MLP, or have experts too; undefined for any other. */
 function widthOfSome(keys: GgufKeys, architecture: string, numLayers: number): number | undefined {
   if (architecture === 'granite4' && hasExperts(keys)) return keys.integer(SHARED_WIDTH, 1, LIMITS.width);
   return numberOfSome(keys, architecture, 'feed_forward_length', numLayers);

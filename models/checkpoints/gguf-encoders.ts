@@ -38,7 +38,7 @@ export function encoderActivation(keys: GgufKeys, architecture: string): ModelCo
 /**
  * A GGUF's model, as an encoder where it is one: those of BERT's kind, and decoders whose file says how rows are pooled. A GGUF does not
  * say whether embeddings have length 1: they do, as with llama.cpp. Prompts and a limit of tokens come from sentence-transformers' files
- * beside it, if there are any.
+ * next to it, if there are any.
  */
 export function asGgufEncoder(header: GgufHeader, keys: GgufKeys, model: ModelConfig): ModelConfig {
   const { architecture, hiddenSize } = model;

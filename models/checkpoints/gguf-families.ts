@@ -75,7 +75,7 @@ export function ggufLayerShapes(
   return dimensionsOfLayers(shapes);
 }
 
-/** Layers without RoPE of SmolLM3: the last of so many, as in llama.cpp. */
+/** SmolLM3 has no RoPE in the last layer of each group of this size, as in llama.cpp. */
 const SMOLLM3_INTERVAL = 4;
 
 /** Fields that the families of more-families.ts have, from a file's keys or as llama.cpp has them. */
@@ -158,8 +158,8 @@ export function ggufFamilyFields(
 }
 
 /**
- * Tells which layers slide. attention.sliding_window_pattern is a list with an entry for each layer, or a number as in
- * PATTERNS; 0: all slide.
+ * Returns which layers slide. attention.sliding_window_pattern is a list with an entry for each layer, or a
+ * number as in PATTERNS; 0: all slide.
  */
 function slidingLayers(keys: GgufKeys, architecture: string, numLayers: number): (layer: number) => boolean {
   const list = keys.list('attention.sliding_window_pattern');

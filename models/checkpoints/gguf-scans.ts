@@ -58,7 +58,10 @@ function perLayer(keys: GgufKeys, key: string, numLayers: number): number[] {
   throw keys.error(key, expected, `a list of ${counts.length}: ${counts.slice(0, 8).join(', ')}`);
 }
 
-/** llama.cpp's converter has rates in place of their logarithms; it norms behind the gate where there is a norm, and limits no step. */
+/**
+ * llama.cpp's converter has rates in place of their logarithms; it norms after the gate where there is a
+ * norm, and limits no step.
+ */
 function scanOf(
   keys: GgufKeys,
   architecture: string,

@@ -54,7 +54,7 @@ const withRouter = (
   ffn_gate_inp: router,
 });
 const QWEN3 = { ...LLAMA.inLayer, ...QUERY_AND_KEY_NORMS };
-/** The MLP that all tokens go to beside experts. */
+/** The MLP that all tokens go to, next to the experts. */
 const sharedExpert = (block: string) => ({
   ffn_gate_shexp: `${block}.gate_proj`,
   ffn_up_shexp: `${block}.up_proj`,
@@ -170,7 +170,7 @@ const FAMILIES: Readonly<Record<string, Names>> = {
       ffn_gate: 'shared_mlp.gate',
       ffn_up: 'shared_mlp.up',
       ffn_down: 'shared_mlp.output_linear',
-      // Beside experts.
+      // Next to the experts.
       ffn_gate_shexp: 'shared_mlp.gate',
       ffn_up_shexp: 'shared_mlp.up',
       ffn_down_shexp: 'shared_mlp.output_linear',

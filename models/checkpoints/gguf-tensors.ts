@@ -139,7 +139,9 @@ function attentionSlices(
   });
 }
 
-/** GGUF's names of what a head that guesses tokens has beside its layer, which is the one behind the model's. */
+/**
+ * GGUF's names of what a head that guesses tokens has besides its layer, which follows the model's layers.
+ */
 const IN_HEAD: Readonly<Record<string, string>> = {
   eh_proj: 'fc',
   enorm: 'pre_fc_norm_embedding',

@@ -191,7 +191,7 @@ const cohere2: Read = (config, { numLayers, headDim, maxPositions }) => {
   };
 };
 
-/** Families by ModelConfig.architecture, beside those of decoder-families.ts. */
+/** Families by ModelConfig.architecture, besides those of decoder-families.ts. */
 export const MORE_FAMILIES: Readonly<Record<string, DecoderFamily>> = {
   smollm3: { tied: true, read: smollm3 },
   olmo2: { epsilon: ['rms_norm_eps', 1e-5], read: olmo2 },

@@ -131,7 +131,8 @@ function checkHead(
   files: ModelFiles,
 ): void {
   if (!mayHaveHead(architecture) || !raw.has('mtp.fc.weight')) throw withoutHead(files.path);
-  // Of safetensors its layers are by themselves, and the first is named as one behind the model's here.
+  // In safetensors the head's layers are numbered by themselves; here the first is named as the one after the
+  // model's.
   const isSecond = (own: string) => OF_HEAD.test(own) || Number(IN_LAYER.exec(own)?.[1] ?? 0) > numLayers;
   const [, second] = [...raw].find(([own]) => isSecond(own)) ?? [];
   if (second === undefined) return;

@@ -4,7 +4,7 @@ import type { GgufMetadata } from './gguf-metadata.js';
 /** Source of a recommendation. */
 export type RecommendationSource = 'GGUF' | 'generation_config.json';
 
-/** A setting that the makers of a model recommend, as their file has it: nobody has checked it. */
+/** A setting that the makers of a model recommend, unchecked, as their file has it. */
 export interface Recommendation {
   value: number | string;
   from: RecommendationSource;
@@ -15,7 +15,10 @@ export interface Recommendation {
 /** Recommended settings of sampling by the names of the HTTP API. */
 export type RecommendedSampling = Partial<Record<string, Recommendation>>;
 
-/** Name of a setting in generation_config.json, and behind `general.sampling.` of a GGUF. Absent: that file has none. */
+/**
+ * Name of a setting in generation_config.json, and after `general.sampling.` in a GGUF. Absent: that file has
+ * none.
+ */
 export interface RecommendedAs {
   huggingFace?: string;
   gguf?: string;
@@ -28,7 +31,10 @@ const GGUF_PREFIX = 'general.sampling.';
 /** Most characters that are kept of a value that is no number. */
 const MAX_SHOWN = 100;
 
-/** Reads what a model's files recommend of these settings. A GGUF is the file that was asked for: its values win over those of generation_config.json beside it. */
+/**
+ * Reads what a model's files recommend of these settings. A GGUF is the file that was asked for: its values
+ * win over those of generation_config.json next to it.
+ */
 export function recommendedSampling(
   names: RecommendedNames,
   generation: ConfigFields | null,

@@ -92,7 +92,7 @@ function refuseUnsupported(config: ConfigFields, hasExperts: boolean): void {
     if ((config.raw(key) ?? value) !== value) throw config.error(key, String(value));
 }
 
-/** The experts of nomic-embed v2, in each layer behind one without; null: there are none. */
+/** The experts of nomic-embed v2, in each layer that follows one without; null: there are none. */
 function expertsOf(config: ConfigFields, numLayers: number): ExpertsConfig | null {
   const every = config.integer('moe_every_n_layers', 0, LIMITS.layers, 0);
   if (every === 0) return null;

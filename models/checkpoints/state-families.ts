@@ -43,7 +43,7 @@ const LFM2: DecoderFamily = {
   },
 };
 
-/** Qwen3.5 with a mixture of experts in each layer, beside one that all tokens go to. */
+/** Qwen3.5 with a mixture of experts in each layer, together with one that all tokens go to. */
 const mixture = (
   experts: Pick<ExpertFields, 'usualCount' | 'usualUsed' | 'normalize' | 'dense'>,
 ): DecoderFamily => ({

@@ -97,7 +97,7 @@ const OF_ALL_HEADS = { in_proj_qkv: ['query', 'key', 'value'], in_proj_z: ['z'] 
 
 /**
  * Qwen3-Next has the parts of a projection for one head of keys after the other, with the rows of its heads of values. llama.cpp's converter
- * puts the heads of each part behind one another:
+ * puts the heads of each part one after another:
  *
  *   in_proj_qkvz   | head 0: query, key, value, z | head 1: query, key, ...
  *   in_proj_qkv    | query of head 0, of head 1 ... | key of head 0, ...        in_proj_z   | z of head 0, of head 1 ...

@@ -11,7 +11,7 @@ import { hasScanNames, scanModelTensors } from './scan-tensors.js';
 import { stateModelTensors } from './state-tensors.js';
 import type { UnreadTensor } from './unread-tensors.js';
 
-/** A tensor under the name that the network asks for, with the steps of its conversion beside rounding. */
+/** A tensor under the name that the network asks for, with the steps of its conversion besides rounding. */
 export type NamedTensor = RawTensor &
   Pick<TensorLocation, 'interleavedHeads' | 'interleavedColumns' | 'transposed' | 'addend' | 'byTurns'>;
 
@@ -36,7 +36,10 @@ const GPT2_TURNED = /\.(c_attn|c_proj|c_fc)\.weight$/;
 const NORM_LESS_1 = /norm\.weight$/;
 const HAS_NORMS_LESS_1 = /^(gemma[23]?|nemotron)$/;
 
-/** What transformers 5 calls tensors that have matrices of all experts of a layer, if it is told to write them as they are in memory. */
+/**
+ * What transformers 5 calls tensors with the matrices of all experts of a layer, if set to write them as they
+ * are in memory.
+ */
 const IN_MIXTURE = /\.(?:mlp|feed_forward)\.(experts\.|gate\.)/;
 const STACKED =
   /^model\.layers\.(0|[1-9]\d*)\.(?:mlp|feed_forward)\.(experts\.(gate_up_proj|down_proj)|gate\.weight)$/;
@@ -63,7 +66,7 @@ export function namedTensors(
 
 /**
  * Name of a tensor of a decoder; one that embeds is stored without the name of the model around it. The layer of a head that guesses
- * tokens, where the engine has it, is the one behind the model's.
+ * tokens, where the engine has it, is the one after the model's.
  */
 function decoderName(name: string, { encoder, architecture, draftHead, numLayers }: ModelConfig): string {
   if (draftHead) return name.replace(HEAD_LAYER, `model.layers.${numLayers}.`).replace(HEAD, 'mtp.');

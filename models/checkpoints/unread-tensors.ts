@@ -14,8 +14,9 @@ export interface UnreadTensor {
 const IN_LAYER = /^(?:model\.layers|h|blk)\.(\d+)\.(.*)$/;
 
 /**
- * Tensors of layers that some files have and no op reads: frequencies of RoPE, which the configuration tells, masks of GPT-2's attention,
- * and numbers that become part of the configuration: those of an xIELU, and factors of layers.
+ * Tensors of layers that some files have and no op reads: frequencies of RoPE, which the configuration gives,
+ * masks of GPT-2's attention, and numbers that become part of the configuration: those of an xIELU, and
+ * factors of layers.
  */
 const HARMLESS_IN_LAYERS: ReadonlySet<string> = new Set([
   'attn_rot_embd.weight',

@@ -5,8 +5,8 @@ import type { PictureFiles } from './preprocess/picture-preprocessor.js';
 const TYPES: ReadonlySet<unknown> = new Set(['gemma3', 'paligemma', 't5gemma2']);
 
 /**
- * True where each token of a picture attends to those of the picture behind it too: in Gemma 3 always, in others where their
- * configuration has use_bidirectional_attention (Gemma 4: "vision").
+ * True where each token of a picture attends to the picture's later tokens too: in Gemma 3 always, in others
+ * where their configuration has use_bidirectional_attention (Gemma 4: "vision").
  */
 export function attendsBothWays({ config }: Pick<PictureFiles, 'config'>): boolean {
   const { model_type: type, text_config: text } = config;

@@ -89,7 +89,7 @@ export class PicturePool {
     const prepared: PreparedPicture[] = [];
     for (const [i, bytes] of files.entries()) {
       const giveBack = await this.#memory.take(costs[i]!, signal);
-      // A picture that nobody waits for any more takes its memory until it is done.
+      // A picture whose caller no longer waits takes its memory until it is done.
       const picture = this.#prepareOne(bytes).finally(giveBack);
       prepared.push(await (signal === undefined ? picture : unlessAborted(picture, signal)));
     }

@@ -2,9 +2,9 @@
 export type ResizeFilter = 'bilinear' | 'bicubic' | 'lanczos';
 
 /**
- * The fixed-point arithmetic of a resize. `pil`: weights of 22 bits behind the point, as in Pillow's Resample.c. `torch`: weights
- * that fit 16 bits, with as many bits behind the point as the largest of them leaves, as torch's antialiased interpolation of
- * bytes on a CPU has them. Their bytes differ by one here and there.
+ * The fixed-point arithmetic of a resize. `pil`: weights with 22 fractional bits, as in Pillow's Resample.c.
+ * `torch`: weights that fit 16 bits, with as many fractional bits as the largest of them leaves, as torch's
+ * antialiased interpolation of bytes on a CPU has them. Their bytes differ by one here and there.
  */
 export type ResizeArithmetic = 'pil' | 'torch';
 
@@ -14,7 +14,7 @@ export interface ResizeWeights {
   counts: Int32Array;
   weights: Int32Array;
   stride: number;
-  /** Bits behind the weights' point. */
+  /** Fractional bits of the weights. */
   bits: number;
 }
 
@@ -76,7 +76,7 @@ export function resizeWeights(
   return { starts, counts, weights: Int32Array.from(exact, (one) => fixedPoint(one, bits)), stride, bits };
 }
 
-/** Most bits behind the point with which the largest weight fits 16 bits. */
+/** Most fractional bits with which the largest weight fits 16 bits. */
 function int16Bits(largest: number): number {
   let bits = 0;
   while (bits < MAX_TORCH_BITS && Math.trunc(0.5 + largest * 2 ** (bits + 1)) < LEAST_BEYOND_INT16) bits++;

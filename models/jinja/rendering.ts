@@ -77,7 +77,7 @@ export class Rendering {
     }
   }
 
-  /** Counts reading so many units of a text, or values of a list, at once. */
+  /** Counts reading `units` units of a text, or values of a list, at once. */
   read(units: number): void {
     if (units >= UNITS_PER_STEP) this.spend(Math.floor(units / UNITS_PER_STEP));
   }
@@ -87,7 +87,7 @@ export class Rendering {
     this.spend(values / VALUES_PER_STEP);
   }
 
-  /** Checks and counts a text of so many UTF-16 units, or a list of so many values, before it is made. */
+  /** Checks and counts a text of `units` UTF-16 units, or a list of `units` values, before it is made. */
   make(units: number): void {
     this.check(units);
     this.read(units);

@@ -14,8 +14,9 @@ export function listTensors({ input, batch_input, batch_output }: Partial<ModelC
 }
 
 /**
- * What a model's file tells of its inputs and outputs as clients see them: without batch inputs, which they do not send; ragged inputs and
- * scattered outputs, which the file has as lists of elements, in the sizes that the author wrote.
+ * What a model's file says of its inputs and outputs as clients see them: without batch inputs, which they do
+ * not send; ragged inputs and scattered outputs, which the file has as lists of elements, in the sizes that
+ * the author wrote.
  * @throws ModelConfigError where the author and the file contradict each other
  */
 export function withoutBatchTensors(told: Told, maxBatchSize: number, config: WrittenConfig): Told {

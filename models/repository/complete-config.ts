@@ -17,12 +17,12 @@ import { withoutSequenceTensors } from './sequence-tensors.js';
 import { completeWarmups } from './warmup.js';
 import { type FieldPath, fieldError, type WrittenConfig } from './written-config.js';
 
-/** Parts of a configuration that a backend has told from the model's files. */
+/** Parts of a configuration that a backend has read from the model's files. */
 export type Told = Partial<
   Pick<ModelConfig, 'input' | 'output' | 'max_batch_size' | 'model_transaction_policy'>
 >;
 
-/** What is known of a model beside what its author wrote. */
+/** What is known of a model besides what its author wrote. */
 export interface ConfigFacts {
   /** The name under which it is served. */
   name: string;
@@ -38,7 +38,8 @@ export interface ConfigFacts {
 const NOTHING: WrittenConfig = { fields: {}, origin: 'the configuration', lineOf: () => null };
 
 /**
- * A configuration with everything in it: what its author wrote, else what the backend told, else Triton's default.
+ * A configuration with everything in it: what its author wrote, else what the backend read, else Triton's
+ * default.
  * @throws ModelConfigError where the author and the files contradict each other
  */
 export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts): ModelConfig {

@@ -39,7 +39,10 @@ const OTHER_NAMES: ReadonlyMap<string, (typeof TYPES)[number]> = new Map([
   ['OBJECT', 'STRING'],
 ] as const);
 
-/** The type of a configuration that another name of it means, such as TYPE_FP32 by `float32` or TYPE_FLOAT; null: nobody knows. */
+/**
+ * The type of a configuration that another name of it means, such as TYPE_FP32 by `float32` or TYPE_FLOAT;
+ * null: unknown.
+ */
 export function meantDataType(name: string): DataType | null {
   const plain = name
     .slice(0, 64)

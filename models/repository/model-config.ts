@@ -39,7 +39,7 @@ export type DataType =
 export interface ModelInput {
   name: string;
   data_type: DataType;
-  /** Of pictures, which have three dimensions; it changes nothing else, and tells clients what is expected. */
+  /** Of pictures, which have three dimensions; its only effect is to show clients what is expected. */
   format?: 'FORMAT_NONE' | 'FORMAT_NHWC' | 'FORMAT_NCHW';
   /** Without the batch dimension; -1: any size. */
   dims: number[];
@@ -135,7 +135,7 @@ export interface DynamicBatching {
   priority_queue_policy: Readonly<Record<string, QueuePolicy>>;
 }
 
-/** What a model without a memory of its own is told of the sequence that a request belongs to. */
+/** Information on the sequence of a request that a model without state of its own receives. */
 export type SequenceControl =
   | 'CONTROL_SEQUENCE_START'
   | 'CONTROL_SEQUENCE_READY'

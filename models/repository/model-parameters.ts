@@ -6,7 +6,10 @@ export type InstanceKind = 'thread' | 'process';
 
 /** Settings of `parameters` that are this server's own. */
 export interface OwnParameters {
-  /** Milliseconds that an instance may take over a batch, after which it is ended and started anew; 0: any time. */
+  /**
+   * Milliseconds that an instance may take over a batch, after which it is ended and started again; 0: any
+   * time.
+   */
   executeTimeoutMs: number;
   /** Milliseconds that the instances may take to start, after which the load fails; 0: any time. */
   initializeTimeoutMs: number;

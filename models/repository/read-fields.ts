@@ -129,7 +129,7 @@ function readEnum(type: protobuf.Enum, value: unknown, path: FieldPath): string 
 
 /** What is wrong with a value of an enum, and which may be meant, as the rest of a sentence that begins with the field. */
 export function enumProblem({ name, values }: protobuf.Enum, value: unknown): string {
-  // Nobody writes the name that stands for nothing.
+  // TYPE_INVALID is never meant.
   const names = Object.keys(values).filter((one) => one !== 'TYPE_INVALID');
   const otherName = name === 'DataType' ? meantDataType(String(value)) : null;
   const meant = otherName ?? (typeof value === 'string' ? closestName(value, names) : null);

@@ -98,11 +98,11 @@ function nestsDeeper(text: string, most: number, opening: string, closing: strin
 }
 
 const DEEPEST_YAML = 200;
-/** More in front of a line's content than so many levels take, each of which is one character or two. */
+/** Longer prefix of a line's content than DEEPEST_YAML levels take, each of which is one character or two. */
 const DEEP_MARGIN = new RegExp(`^[ \\t\\-?:!&]{${2 * DEEPEST_YAML + 1}}`, 'm');
 
 function fromYaml(text: string, origin: string): WrittenConfig {
-  // Brackets in texts count too: no configuration has so many open ones.
+  // Brackets in texts count too: no configuration has that many open ones.
   if (nestsDeeper(text, DEEPEST_YAML, '[{', ']}') || DEEP_MARGIN.test(text))
     throw new ModelConfigError(`${origin} is nested more than ${DEEPEST_YAML} deep.`);
   const { parseDocument, LineCounter } = createRequire(import.meta.url)('yaml') as typeof import('yaml');

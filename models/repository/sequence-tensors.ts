@@ -37,8 +37,8 @@ export function typeOfControl(control: ControlInput['control'][number]): DataTyp
 }
 
 /**
- * What a model's file tells of its inputs and outputs without those that belong to sequences, which clients neither send nor are given: control
- * inputs and states. Their types have to be what the file says.
+ * What a model's file says of its inputs and outputs without those that belong to sequences, which clients
+ * neither send nor are given: control inputs and states. Their types have to be what the file says.
  * @throws ModelConfigError where the author and the file contradict each other
  */
 export function withoutSequenceTensors(told: Told, batching: SequenceBatching, config: WrittenConfig): Told {

@@ -26,7 +26,7 @@ export function completeWarmups(written: readonly Partial<ModelWarmup>[] = []): 
   }));
 }
 
-/** Elements of a row of an input take so many bytes; a text is empty, with its length of 4 bytes. */
+/** Bytes of the elements of an input's row; a text is empty, with its length of 4 bytes. */
 export function bytesOfRow({ data_type: type, dims }: Pick<WarmupInput, 'data_type' | 'dims'>): number {
   return dims.reduce((product, size) => product * size, ELEMENT_BYTES[type]);
 }

@@ -52,7 +52,8 @@ export class AddedTokenFinder {
   }
 
   /**
-   * Splits a text. @param mayBeSpecial tells whether [start, end) may be a special token; otherwise it is plain text.
+   * Splits a text. @param mayBeSpecial returns whether [start, end) may be a special token; otherwise it is
+   * plain text.
    */
   split(text: string, mayBeSpecial: (start: number, end: number) => boolean): TextSection[] {
     const sections: TextSection[] = [];

@@ -12,8 +12,8 @@ export function isControlToken(token: { content: string; special: boolean }): bo
 }
 
 /**
- * Texts of the control tokens of a tokenizer.json, but for those that are found in normalized text: they cannot be told from a user's
- * there.
+ * Texts of the control tokens of a tokenizer.json, but for those that are found in normalized text: they
+ * cannot be distinguished from a user's there.
  */
 export function controlTexts({ added_tokens: added, normalizer }: TokenizerJson): ReadonlySet<string> {
   const normalized = new Set(normalizer && added.filter(isNormalized).map(({ content }) => content));

@@ -20,7 +20,7 @@ export function isLinearPattern(pattern: string): boolean {
   return ways <= MAX_WAYS && branches.every((branch, i) => isLinear(branch, branches[i + 1]));
 }
 
-/** Reads a pattern; null where it has not the form of branches and pieces that is told above. */
+/** Reads a pattern; null if it lacks the form of branches and pieces described above. */
 export function readPattern(pattern: string): Branch[] | null {
   return pattern.length > MAX_LENGTH ? null : new PatternReader(pattern).read();
 }
@@ -47,8 +47,8 @@ const MAX_WAYS = 1024;
 const MAX_COUNT = 64;
 /**
  * BLOOM's pattern, whose bracket the library reads as one class, and spaces at the end of a text: without what stands
- * before them, each place of a run would be tried. Digits behind a mark are read once for each mark. A run of two spaces or more, which
- * Unigram's normalizers make one, is consumed as a whole.
+ * before them, each place of a run would be tried. Digits after a mark are read once for each mark. A run of
+ * two spaces or more, which Unigram's normalizers make one, is consumed as a whole.
  */
 const KNOWN: ReadonlySet<string> = new Set([
   ' ?[^(\\s|[.,!?…。，、।۔،])]+',
@@ -64,7 +64,10 @@ const KNOWN: ReadonlySet<string> = new Set([
 export const SPACES_BY_HALVES =
   '\\s{512}(?!\\S)|\\s{256}(?!\\S)|\\s{128}(?!\\S)|\\s{64}(?!\\S)|\\s{32}(?!\\S)|\\s{16}(?!\\S)|\\s{8}(?!\\S)|' +
   '\\s{4}(?!\\S)|\\s{1,2}(?!\\S)|\\s{1}';
-/** Words behind a first one, with a space before each: it never fails, and what it reads is consumed but for the last space. */
+/**
+ * Words after a first one, with a space before each: it never fails, and what it reads is consumed but for
+ * the last space.
+ */
 export const FURTHER_WORDS = '(?: \\p{L}[\\p{L}\\p{M}]*)*';
 
 /** A part of a branch: one character, or a group, with how often it is there. */

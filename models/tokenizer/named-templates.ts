@@ -18,7 +18,7 @@ const DEFAULT = 'default';
 const TOOL_USE = 'tool_use';
 /** The option that chooses one, which a program and the command line call by names of their own. */
 const OPTION = option('chatTemplate');
-/** Folder of templates beside chat_template.jinja, a file NAME.jinja each. */
+/** Folder of templates next to chat_template.jinja, a file NAME.jinja each. */
 export const ADDITIONAL_FOLDER = 'additional_chat_templates';
 
 /** Where a model's templates may stand. Absent or null: there is no such file or entry. */

@@ -4,16 +4,18 @@ import { atomsOf, type Branch, readPattern } from './linear-patterns.js';
 const CHARACTERS = 128;
 
 /**
- * Places of a text at which it may be cut before its words are looked for: the words of both parts are then, one behind the
- * other, those of the whole text, whatever else the text has. Proved from the patterns, for pairs of ASCII characters.
+ * Places of a text at which it may be cut before its words are looked for: the words of both parts are then,
+ * one after the other, those of the whole text, whatever else the text has. Proved from the patterns, for
+ * pairs of ASCII characters.
  *
  *   text     ... a | b ...     cut between a and b
  *   words    ..., [..a], [b..], ...
  *
- * For one pattern such a cut changes no match where nothing that it tries takes `b` behind `a`, and no `(?!\S)` stands behind
- * `a`: what begins before the cut never sees what lies behind it, and what begins behind it sees nothing in front, since these
- * patterns do not look back. One of the two always being in a match then makes the cut a border between words. Of several patterns, each of
- * which cuts the words of the one before, those in front of one with a border need to have no match across it.
+ * For one pattern such a cut changes no match where nothing that it tries takes `b` after `a`, and no
+ * `(?!\S)` follows `a`: what begins before the cut never sees what follows it, and what begins after it sees
+ * nothing in front, since these patterns do not look back. One of the two always being in a match then makes
+ * the cut a border between words. Of several patterns, each of which cuts the words of the one before, those
+ * in front of one with a border need to have no match across it.
  */
 export class PatternBorders {
   readonly #isBorder: Uint8Array;
@@ -48,7 +50,9 @@ export class PatternBorders {
   }
 }
 
-/** The pairs without those that an attempt of the pattern may take one behind the other, or look ahead between. */
+/**
+ * The pairs without those that an attempt of the pattern may take one after the other, or look ahead between.
+ */
 function withoutPairs(
   pairs: Uint8Array,
   branches: readonly Branch[],

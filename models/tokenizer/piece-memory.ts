@@ -8,7 +8,7 @@ export interface PieceMemoryOptions {
   maxUnits?: number;
 }
 
-/** Ids of texts, one behind the other in one list, and where those of each text are. */
+/** Ids of texts, one after the other in one list, and where those of each text are. */
 interface Generation {
   ids: TokenIdList;
   spans: Map<string, readonly [start: number, end: number]>;

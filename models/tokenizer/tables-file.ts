@@ -23,8 +23,9 @@ interface Header {
 }
 
 /**
- * Name of the tables file in an engine directory, beside tokenizer.json; absent where the tokenizer is no BPE. The sha256 of all that
- * follows, the length of the header (uint32, little-endian), the header with spaces up to a multiple of four bytes, the tables.
+ * Name of the tables file in an engine directory, next to tokenizer.json; absent where the tokenizer is no
+ * BPE. The sha256 of all that follows, the length of the header (uint32, little-endian), the header with
+ * spaces up to a multiple of four bytes, the tables.
  */
 export const TABLES_FILE_NAME = 'tokenizer-tables.bin';
 const VERSION = 3;
@@ -58,8 +59,8 @@ export function makeTablesFile(tokenizerText: string): Uint8Array | null {
 }
 
 /**
- * Reads the contents of a tables file; null where it was not made from the tokenizer.json beside it, or is damaged, or of another version.
- * The tables stay where they are in the contents.
+ * Reads the contents of a tables file; null where it was not made from the tokenizer.json next to it, or is
+ * damaged, or of another version. The tables stay where they are in the contents.
  */
 export async function readTablesFile(
   contents: Uint8Array,

@@ -16,7 +16,7 @@ const SPREAD = 0x9e3779b1;
  *   one      aaaaaa|bbbbbbbb|cccccccc|dddd
  *   other    xx|yyyyy aaa|bbbbbbbb|cccccccc|eeeeeee
  *
- * The character behind a border is followed by another of ASCII, so that no mark changes it (NFC).
+ * The character after a border is followed by another of ASCII, so that no mark changes it (NFC).
  */
 export function* piecesOf(text: string, borders: PatternBorders): Generator<string> {
   let start = 0;

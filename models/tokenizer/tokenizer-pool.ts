@@ -40,7 +40,7 @@ export interface TokenizerPoolOptions {
   maxJobs?: number;
   /**
    * Milliseconds that encoding one text may take. Default 60,000; with an unproven tokenizer, whose short texts wait
-   * behind each other in the workers, 2,000 and as much again for each 16,384 units of the text, up to 60,000.
+   * for each other in the workers, 2,000 and as much again for each 16,384 units of the text, up to 60,000.
    */
   timeLimitMs?: number;
 }
@@ -82,7 +82,7 @@ export type TokenizerJob = { addSpecialTokens: boolean } & (
   | { messages: readonly ChatMessage[]; render: RenderOptions; maxUnits: number }
 );
 
-/** Tokens of several texts, one behind the other; those of text i end before ends[i]. */
+/** Tokens of several texts, one after the other; those of text i end before ends[i]. */
 export interface PackedTokens {
   tokens: Int32Array;
   ends: Int32Array;
@@ -110,7 +110,7 @@ const UNPROVEN_TIME_UNITS = 16_384;
 const UNITS_PER_PATIENCE_MS = 50;
 /** Units of several texts that make one job: between two jobs the texts of others have their turn. */
 const UNITS_PER_JOB = 2 ** 18;
-/** Most steps of a template in the calling thread; a longer rendering is begun anew in a worker. */
+/** Most steps of a template in the calling thread; a longer rendering starts again in a worker. */
 const MAX_STEPS_HERE = 20_000;
 
 /**

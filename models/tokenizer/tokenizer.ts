@@ -60,7 +60,7 @@ const NORMALIZE_LIMIT_MS = 5000;
 
 /**
  * Converts text to token ids and back, for one model. @huggingface/tokenizers handles plain text; added and special
- * tokens are found here, since the library cannot be told to leave them alone in a user's text.
+ * tokens are found here, since the library cannot be set to leave them alone in a user's text.
  */
 export class Tokenizer {
   /** The largest id plus 1; the model's own vocabulary may be padded beyond it. */

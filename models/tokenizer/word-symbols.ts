@@ -9,8 +9,8 @@ export type TakeSymbol = (symbol: number, start: number, end: number) => void;
  * Calls `take` with the symbols of a word when nothing in it can be merged any more, in order: each step applies the merge of lowest
  * rank, the leftmost of equal ones. It takes nine bytes a UTF-16 unit, for words of any length.
  *
- * A symbol is known by where it begins: a bit for each character tells whether one begins there. For each symbol followed by another one,
- * the tree has the rank of the merge of both.
+ * A symbol is known by where it begins: a bit for each character says whether one begins there. For each
+ * symbol followed by another one, the tree has the rank of the merge of both.
  *
  * @param word not empty
  * @param suffix of its last symbol
@@ -79,7 +79,7 @@ class Starts {
     this.#bits[at >>> 5]! &= ~(1 << (at & 31));
   }
 
-  /** First beginning behind an index, other than the end. */
+  /** First beginning after an index, other than the end. */
   after(at: number): number {
     let index = (at + 1) >>> 5;
     let bits = this.#bits[index]! & (-1 << ((at + 1) & 31));

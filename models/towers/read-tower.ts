@@ -140,7 +140,7 @@ function llava(configs: Configs): TowerConfig {
     throw unseen(vision.where, `a LLaVA with a tower of model_type ${JSON.stringify(type).slice(0, 100)}`);
   const isClip = type === 'clip_vision_model';
   const tower = ofOneSize(configs, isClip ? CLIP : PIXTRAL);
-  // CLIP's own row stays behind; Pixtral has none.
+  // CLIP's own row is left out; Pixtral has none.
   const strategy = isClip ? 'default' : 'full';
   if ((outer.raw('vision_feature_select_strategy') ?? 'default') !== strategy)
     throw outer.error('vision_feature_select_strategy', `"${strategy}"`);
@@ -217,7 +217,7 @@ function internVl({ model, outer, vision, textWidth }: Configs): TowerConfig {
   if ((outer.raw('vision_feature_select_strategy') ?? 'default') !== 'default')
     throw outer.error('vision_feature_select_strategy', '"default"');
   const all = vision.integer('num_hidden_layers', 1, LIMITS.layers, 24);
-  // The last of the tower's rows are those behind its last norm, others are those of a layer.
+  // The last rows of the tower are those after its last norm, others are those of a layer.
   const isLast = (outer.raw('vision_feature_layer') ?? -1) === -1;
   return {
     model,

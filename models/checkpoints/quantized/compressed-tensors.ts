@@ -26,8 +26,9 @@ const FORMATS = [
 const MAX_GROUPS = 64;
 
 /**
- * compressed-tensors, as llm-compressor and vLLM's tools write it: groups of modules, each with a scheme. What a module's tensors are tells
- * whether it is quantised, so that `ignore` has nothing to add. The library's own `dequantize` is the reference.
+ * compressed-tensors, as llm-compressor and vLLM's tools write it: groups of modules, each with a scheme. The
+ * kind of a module's tensors shows whether it is quantised, so that `ignore` has nothing to add. The
+ * library's own `dequantize` is the reference.
  */
 export function compressedTensorsMethod(config: ConfigFields): QuantizationMethod {
   checkFormat(config, 'format');
@@ -74,7 +75,7 @@ function checkFormat(config: ConfigFields, key: string): void {
     throw config.error(key, `one of ${FORMATS.join(', ')}`);
 }
 
-/** What changes weights or activations beside the groups. */
+/** Refuses changes to weights or activations outside the groups. */
 function refuseOthers(config: ConfigFields): void {
   const sparsity = config.raw('sparsity_config');
   const sparse = isObject(sparsity) ? sparsity.format : undefined;

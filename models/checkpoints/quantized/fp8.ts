@@ -68,7 +68,7 @@ function expertStack(module: ModuleTensors, blocks: readonly ScaleBlocks[]): Raw
   return { ...made, name: module.name, shape };
 }
 
-/** A matrix of FP8. Beside `blocks`, a scale may stand for a row or for all. @throws CheckpointError */
+/** A matrix of FP8. Besides `blocks`, a scale may stand for a row or for all. @throws CheckpointError */
 export function e4m3Matrix(module: ModuleTensors, blocks: readonly ScaleBlocks[]): RawTensor {
   const weight = ofType(module.get('weight')!, ['F8_E4M3']);
   const scale = module.get('weight_scale_inv') ?? module.get('weight_scale');

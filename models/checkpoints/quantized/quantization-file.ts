@@ -1,7 +1,10 @@
 import { join } from 'node:path';
 import { type JsonObject, readJsonObject } from '../file-reading.js';
 
-/** Files in which AutoGPTQ and AutoAWQ told of the quantisation before config.json did, and the method of each. */
+/**
+ * Files in which AutoGPTQ and AutoAWQ described the quantisation before config.json did, and the method of
+ * each.
+ */
 const METHOD_OF_FILE: readonly (readonly [file: string, method: string])[] = [
   ['quantize_config.json', 'gptq'],
   ['quant_config.json', 'awq'],
@@ -18,7 +21,10 @@ export interface QuantizationFile {
   fields: JsonObject;
 }
 
-/** The quantisation that a file of a folder tells; null: there is no such file. @throws CheckpointError for broken JSON */
+/**
+ * The quantisation that a file of a folder describes; null: there is no such file. @throws CheckpointError
+ * for broken JSON
+ */
 export function readQuantizationFile(directory: string): QuantizationFile | null {
   for (const [name, method] of METHOD_OF_FILE) {
     const file = join(directory, name);

@@ -1,7 +1,7 @@
 import type { RawTensor } from '../raw-tensor.js';
 import type { ModuleTensors } from './module-tensors.js';
 
-/** How a model's matrices are quantised, as its config.json tells. */
+/** How a model's matrices are quantised, as its config.json says. */
 export interface QuantizationMethod {
   /** For people: "GPTQ (4 bits, groups of 128)". */
   label: string;

@@ -26,7 +26,7 @@ const READ: readonly Beginning<PictureKind>[] = [
   { name: 'GIF', text: 'GIF89a' },
 ];
 
-/** Kinds that clients send too, told by name. */
+/** Further kinds that clients send; errors name them. */
 const REFUSED: readonly Beginning[] = [
   { name: 'a BMP picture', text: 'BM' },
   { name: 'a TIFF picture', text: 'II*\0' },

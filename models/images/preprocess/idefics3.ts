@@ -78,7 +78,7 @@ function promptOf(rows: number, columns: number, tokens: number): (string | numb
   return joined([...parts, '\n', ...whole]);
 }
 
-/** Texts that stand beside each other as one. */
+/** Joins adjacent texts into one. */
 function joined(parts: readonly (string | number)[]): (string | number)[] {
   const result: (string | number)[] = [];
   for (const part of parts) {

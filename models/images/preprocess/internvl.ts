@@ -70,7 +70,7 @@ function tokenText({ tokenizer }: PictureFiles, key: string, usual: string): str
   return new ConfigFields('tokenizer_config.json', tokenizer).string(key) ?? inner.string(key) ?? usual;
 }
 
-/** All grids of so many tiles, by their number of tiles, then by columns. */
+/** All grids of `least` to `most` tiles, by their number of tiles, then by columns. */
 function tileGrids(least: number, most: number): TileGrid[] {
   const grids: TileGrid[] = [];
   for (let columns = 1; columns <= most; columns++)

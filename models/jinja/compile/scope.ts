@@ -170,7 +170,7 @@ export interface Program {
   readonly blocks: Map<string, (run: Rendering) => void>;
 }
 
-/** Compiles a part, and tells the steps that each run of it takes. */
+/** Compiles a part, and returns the steps that each run of it takes. */
 export function measured<T>(program: Program, compile: () => T): { made: T; cost: number } {
   const before = program.cost;
   program.cost = 0;

@@ -22,7 +22,7 @@ function lazily(value: Value, run: Rendering, each: (item: Value) => Value | und
   return new Lazy(made());
 }
 
-/** Arguments behind the first ones. */
+/** Arguments after the first ones. */
 const rest = ({ values, named }: Args, from: number): Args =>
   values.length <= from && named === null ? NO_ARGS : { values: values.slice(from), named };
 

@@ -55,7 +55,7 @@ export function getItem(value: Value, key: Value): Value {
   return attribute === undefined ? new Undefined({ of: value, name: key }) : attribute;
 }
 
-/** True for names that a dict has as attributes: a key of this name is behind them. */
+/** True for the names of a dict's attributes, which come before a key of the same name. */
 export const isDictAttribute = (name: string) =>
   DICT_METHODS.has(name) || DICT_REFUSED.has(name) || INTERNAL.has(name);
 

@@ -8,7 +8,7 @@ export const MAX_PIXELS = 2 ** 24;
 
 /** What a projector's file says, in the words of a folder with safetensors: its config.json and its preprocessor_config.json. */
 export interface ToldByProjector {
-  /** Its class stands in `architectures` where the file tells it. */
+  /** Its class stands in `architectures` where the file gives it. */
   config: JsonObject & { architectures?: string[] };
   imageProcessor: JsonObject;
   /** Texts of tokens about a picture, in the words of tokenizer_config.json. Absent: none are needed. */

@@ -120,7 +120,7 @@ function qwen2(keys: GgufKeys, shapeOf: ShapeOf): ToldByProjector {
   };
 }
 
-/** Qwen2.5-VL: of so many layers the last one sees the whole picture, the others windows of it. */
+/** Qwen2.5-VL: the last layer of each interval sees the whole picture, the others windows of it. */
 function qwen2dot5(keys: GgufKeys): ToldByProjector {
   const { patch, hidden, inner, layers, heads } = sizes(keys);
   const pattern = keys.integer('vision.n_wa_pattern', 1, LIMITS.layers);
