@@ -119,7 +119,7 @@ async function benchmark(
   }
 }
 
-/** Wraps hooks that only observe: their errors become warnings, and the load goes on. */
+/** Wraps hooks that only observe: their errors become warnings, and the load continues. */
 function guarded({ onProgress, onNote, ...rest }: BenchHooks): BenchHooks {
   return {
     ...rest,

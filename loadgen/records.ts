@@ -1,8 +1,8 @@
 import { OUTCOME_NUMBERS, OUTCOMES, type Outcome } from './outcomes.js';
 
 /**
- * Record of a finished request. Times are milliseconds of the monotonic clock, NaN where there is none; counts that the
- * server did not tell are NaN.
+ * Record of a finished request. Times are milliseconds of the monotonic clock, NaN where there is none;
+ * counts that the server did not report are NaN.
  */
 export interface RequestRecord {
   request: number;

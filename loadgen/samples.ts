@@ -6,7 +6,7 @@ export interface Turn {
   history?: readonly Message[];
   /** Most tokens of the answer; null leaves it to the server. */
   maxTokens: number | null;
-  /** Intended number of prompt tokens, where the data tells. */
+  /** Intended number of prompt tokens, where the data gives it. */
   promptTokens?: number;
   /** Fields of the body that replace all others. */
   fields?: Readonly<Record<string, unknown>>;

@@ -4,13 +4,13 @@ import type { Message, Turn } from '../samples.js';
 export interface AnswerSink {
   /** Takes a piece of the answer with text. */
   text(text: string): void;
-  /** Takes the server's counts; undefined for a count that it does not tell. */
+  /** Takes the server's counts; undefined for a count that it does not report. */
   usage(promptTokens?: number, completionTokens?: number, cachedTokens?: number): void;
   /** Notes that the answer has its end. */
   finish(): void;
   /**
-   * Notes that the answer will tell its end: the end of the connection alone is then not enough, whatever the backend's
-   * API says.
+   * Notes that the answer will mark its end: the end of the connection alone is then not enough, whatever the
+   * backend's API says.
    */
   goOn(): void;
   /** Takes an error that the server reports inside the answer. */
@@ -63,8 +63,8 @@ export function parseObject(text: string): Record<string, unknown> {
 }
 
 /**
- * The object of an answer or of an event; null where it reports an error, which the sink is told. @throws as
- * parseObject.
+ * The object of an answer or of an event; null where it reports an error, which is passed to the sink.
+ * @throws as parseObject.
  */
 export function answerOf(text: string, sink: AnswerSink): Record<string, unknown> | null {
   const answer = parseObject(text);
@@ -133,7 +133,7 @@ interface Usage {
   prompt_tokens_details?: { cached_tokens?: number } | null;
 }
 
-/** Tells the sink the counts of chat and completions. */
+/** Passes the counts of chat and completions to the sink. */
 function tellUsage(answer: Record<string, unknown>, sink: AnswerSink): void {
   const usage = answer.usage as Usage | null | undefined;
   if (usage === null || usage === undefined) return;

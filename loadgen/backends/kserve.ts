@@ -6,7 +6,7 @@ import { type AnswerSink, answerOf, asText, type Backend, type BackendOptions } 
  *
  * - Triton's (docs/protocol/extension_generate.md): a stream of responses that ends with the connection. What the
  * request
- *   has beside text_input is handed to the model, as its inputs or as parameters, whichever it has.
+ *   has besides text_input is handed to the model, as its inputs or as parameters, whichever it has.
  * - The Open Inference Protocol's (specification/protocol/generate_rest.yaml): parameters in an object of that name,
  * and
  *   `done` in each response of a stream. Fields with an object `parameters`, empty or not, ask for this form.

@@ -33,7 +33,8 @@ export function fetchFrom({ tls }: Target, url: string, init: RequestInit): Prom
 
 /**
  * Name of the first model in /v1/models.
- * @throws TargetError where nobody answers, InputError where the answer names none, so that --model is needed.
+ * @throws TargetError where no server answers, InputError where the answer names none, so that --model is
+ * needed.
  */
 export async function firstModel(target: Target): Promise<string> {
   const url = `${target.origin}${target.prefix}/v1/models`;

@@ -3,7 +3,7 @@ import type { FullBenchOptions } from '../options.js';
 import { type Launcher, WorkerProcess } from '../worker/worker-process.js';
 import type { Target } from './target.js';
 
-/** Connections opened ahead where the arrivals do not tell how many are needed. */
+/** Connections opened ahead where the arrivals do not show how many are needed. */
 const WARM = 32;
 
 /** Number of slots or connections at the greatest load of the options. */

@@ -20,7 +20,7 @@ export function drawLength(options: LengthOptions, random: Random): number {
 
 /**
  * Parses `128`, `64-256` (uniform) or `lognormal:MEDIAN:SIGMA[:MAX]`.
- * @throws Error that tells what is expected.
+ * @throws Error that says what is expected.
  */
 export function parseLength(text: string): LengthOptions {
   const expected = `a number of tokens is 128, 64-256 (uniform) or lognormal:MEDIAN:SIGMA[:MAX], not "${text}"`;

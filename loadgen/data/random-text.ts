@@ -16,7 +16,9 @@ export interface RandomTextOptions {
   samples: number;
 }
 
-/** Dataset of prompts of random words, which all begin differently (behind a shared prefix, if there is one). */
+/**
+ * Dataset of prompts of random words, which all begin differently (after a shared prefix, if there is one).
+ */
 export function randomText(options: RandomTextOptions, scale: TokenScale, seed: number): Dataset {
   const { inputTokens, outputTokens, prefix, samples } = options;
   const prefixes = Array.from({ length: prefix?.count ?? 0 }, (_, i) => {

@@ -46,7 +46,7 @@ export interface TokenScale {
 /** Scale where nothing is known. */
 export const PLAIN_SCALE: TokenScale = { fixed: 0, perWord: 1 };
 
-/** Number of words for a prompt of so many tokens; at least one. */
+/** Number of words for a prompt of `tokens` tokens; at least one. */
 export function wordsFor(tokens: number, { fixed, perWord }: TokenScale): number {
   return Math.max(1, Math.round((tokens - fixed) / perWord));
 }

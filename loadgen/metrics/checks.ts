@@ -44,11 +44,11 @@ export const CHECK_LIMITS = {
   cpu: 0.9,
   /** Share of the time in which an event loop had work but its process had no processor. */
   starved: 0.3,
-  /** Lateness of sending behind the schedule at p99, in milliseconds. */
+  /** Delay of sending relative to the schedule at p99, in milliseconds. */
   lateMs: 10,
   /** Least share of the offered requests that must be sent. */
   achieved: 0.98,
-  /** Shortest time, in seconds, that tells how busy a process is; in a shorter run it is still starting. */
+  /** Shortest time, in seconds, that shows how busy a process is; in a shorter run it is still starting. */
   seconds: 0.5,
 } as const;
 
@@ -57,7 +57,7 @@ export function summarizeHealth(seconds: readonly ClientHealth[]): ProcessHealth
   const total = seconds.reduce((sum, health) => sum + health.seconds, 0) || 1;
   const mean = (of: (health: ClientHealth) => number) =>
     seconds.reduce((sum, health) => sum + of(health) * health.seconds, 0) / total;
-  // The last part of a second may be too short to tell how busy a second is.
+  // The last part of a second may be too short to show how busy a second is.
   const long = seconds.filter((health) => health.seconds >= 0.5);
   const judged = long.length === 0 ? seconds : long;
   const most = (of: (health: ClientHealth) => number) => Math.max(0, ...judged.map(of));

@@ -7,7 +7,7 @@ import type { Slo } from '../metrics/slo.js';
 import type { Dataset } from '../samples.js';
 import type { RunReport } from './schema.js';
 
-/** Facts about a run beside its result. */
+/** Facts about a run besides its result. */
 export interface RunContext {
   label: string;
   load: number | null;

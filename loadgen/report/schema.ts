@@ -72,7 +72,7 @@ const run = z.object({
   tokens: z.object({
     prompt: number,
     completion: number,
-    /** Number of prompt tokens found in the server's prefix cache, as far as it tells. */
+    /** Number of prompt tokens found in the server's prefix cache, as far as it reports them. */
     cached: number,
     pieces: number,
     /** Number of answers whose tokens the server did not count: each piece counts as one. */

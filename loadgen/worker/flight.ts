@@ -155,7 +155,7 @@ export class Flight implements Dispatcher.DispatchHandler {
     if (this.#isOver) return;
     this.#isOver = true;
     this.endMs = monotonicMs();
-    // The connection is free before the answer is judged, so that a waiting request can go on.
+    // The connection is free before the answer is judged, so that a waiting request can be sent.
     this.#observer.landed(this, false);
     const { reader } = this;
     if (reader === null) {

@@ -74,7 +74,7 @@ export interface ExitFrame {
 
 export type ToWorker = BeginFrame | IssueFrame | StopFrame | FlushFrame | ExitFrame;
 
-/** Tells that the connections are open and the worker is ready for the first request. */
+/** Reports that the connections are open and the worker is ready for the first request. */
 export interface ReadyFrame {
   type: 'ready';
   /** Number of open connections; smaller than asked for where the server refused some. */
@@ -104,7 +104,7 @@ export interface StoppedFrame {
   withdrawn: number;
 }
 
-/** Tells that all results have been sent. */
+/** Reports that all results have been sent. */
 export interface FlushedFrame {
   type: 'flushed';
 }

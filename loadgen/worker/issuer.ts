@@ -13,9 +13,10 @@ export interface Timed {
 }
 
 /**
- * Calls `issue` for each item at its time, in the order of times. All due items are issued together before the event
- * loop goes on. With `busyWait` the clock is polled before an issue, between two turns of the event loop, so that
- * answers are still read; else it is left to timers, which are late by a millisecond or so.
+ * Calls `issue` for each item at its time, in the order of times. All due items are issued together before
+ * the event loop continues. With `busyWait` the clock is polled before an issue, between two turns of the
+ * event loop, so that answers are still read; else it is left to timers, which are late by a millisecond or
+ * so.
  */
 export class Issuer<T extends Timed> {
   readonly #issue: (item: T) => void;

@@ -266,7 +266,7 @@ export class LoadWorker implements FlightObserver {
     this.#send({ type: 'stopped', withdrawn: withdraw ? requestsOf(early) : 0 });
   }
 
-  /** Settles the turns behind one that failed. */
+  /** Settles the turns after one that failed. */
   #settleRest(order: Order, message: string): void {
     for (let turn = order.turn + 1; turn < order.sample.turns.length; turn++) {
       this.#settle(
@@ -280,7 +280,7 @@ export class LoadWorker implements FlightObserver {
 
   #settle(order: Order, outcome: Outcome, message: string, flight: Flight | null): void {
     const reader = flight?.reader ?? null;
-    // One record is filled anew each time: making a record would make a dozen number objects.
+    // One record is refilled each time: making a record would make a dozen number objects.
     const record = this.#record;
     record.request = order.request;
     record.sample = order.sampleNumber;

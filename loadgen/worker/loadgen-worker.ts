@@ -23,7 +23,7 @@ process.on('message', (message: WorkerConfig | ToWorker) => {
     worker!.receive(message);
   }
 });
-// The starting process is gone; or it got an interrupt, and tells its workers itself what to do.
+// The starting process is gone; or it got an interrupt, and instructs its workers itself.
 process.on('disconnect', exit);
 process.on('SIGINT', () => {});
 

@@ -26,7 +26,7 @@ export class StreamLines {
     else if (this.#endsWithCr && text.charCodeAt(0) === 10) from = 1;
     this.#isFirst = false;
     const own = from === 0 ? text : text.slice(from);
-    // An LF behind such a CR has been dropped for good.
+    // An LF after such a CR has been dropped for good.
     this.#endsWithCr = own.endsWith('\r');
     if (own === '') return '';
     const lines = own.includes('\r') ? own.replace(/\r\n?/g, '\n') : own;
