@@ -58,7 +58,7 @@ export interface LoopParts {
 /** The token generation loop: one call of `iterate` is one iteration. It knows nothing of threads. */
 export class GenerationLoop {
   readonly #parts: LoopParts;
-  /** Iteration that was not started, because it could not run beside the running ones. */
+  /** Iteration that was not started, because it could not run together with the running ones. */
   #unstarted: Iteration | null = null;
 
   constructor(parts: LoopParts) {
@@ -166,7 +166,7 @@ export class GenerationLoop {
     return hasReported || hasWritten || calls.running.length > 0;
   }
 
-  /** The iteration that this call of `iterate` will start, beside those that run. */
+  /** The iteration that this call of `iterate` will start, in addition to those that run. */
   #nextIteration(running: readonly Iteration[]): Iteration {
     const { reporter, clock } = this.#parts;
     const number = reporter.iteration + 1 + new Set(running).size;
@@ -178,8 +178,9 @@ export class GenerationLoop {
   }
 
   /**
-   * The iterations that have ended, oldest first: this one where nothing runs beside the loop, otherwise those that ran before and
-   * do not run any more. There are two at most, and only where an iteration has several calls.
+   * The iterations that have ended, oldest first: this one where nothing runs in parallel with the loop,
+   * otherwise those that ran before and do not run any more. There are two at most, and only where an
+   * iteration has several calls.
    */
   #endedIterations(before: readonly Iteration[], iteration: Iteration): readonly Iteration[] {
     const { running } = this.#parts.calls;

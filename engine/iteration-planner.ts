@@ -103,7 +103,7 @@ export class IterationPlanner {
     const { microBatch, pace } = this.#options;
     if (!pace || !microBatch.chunking) return microBatch;
     const maxContextTokens = pace.mostContextTokens(active, scheduled, turns);
-    // Only iterations with contexts ask: what iterations cost is learned anew for the first that does.
+    // Only iterations with contexts ask: what iterations cost is learned again for the first that does.
     let chunkMs: number | undefined;
     const longestChunk = (request: SchedulableRequest) => {
       chunkMs ??= pace.chunkMs(active, scheduled, turns);
@@ -113,8 +113,9 @@ export class IterationPlanner {
   }
 
   /**
-   * Gives a request of the plan the blocks of its step. A context that finds its beginning in the cache starts behind
-   * it, and its first chunk may become shorter. Returns false and changes nothing if there is no room.
+   * Gives a request of the plan the blocks of its step. A context that finds its beginning in the cache
+   * starts after it, and its first chunk may become shorter. Returns false and changes nothing if there is no
+   * room.
    */
   allocate(request: RequestProgress): boolean {
     const { requestId } = request;
@@ -155,7 +156,7 @@ export class IterationPlanner {
     return this.#options.areFinite(blocks, states) ? contextPosition : 0;
   }
 
-  /** Gives back the blocks of a rejected draft, all behind the first `kept` tokens of the sequence. */
+  /** Gives back the blocks of a rejected draft, all after the first `kept` tokens of the sequence. */
   rejectDraft(request: RequestProgress, kept: number): void {
     if (request.phase !== 'generation' || request.draftLength === 0) return;
     this.#kvCache.trimSequence(request.requestId, kept);

@@ -1,7 +1,10 @@
 import type { PackedAnswers } from '../../callbacks/infer/instance-messages.js';
 import type { LoopWatch } from './loop-watch.js';
 
-/** Messages with answers that the host has not taken yet, of one instance: so many are what it handles at most in one turn of its loop. */
+/**
+ * Answer messages of one instance that the host has not taken yet: this many are what it handles at most in
+ * one turn of its loop.
+ */
 export const SLICES_UNDER_WAY = 4;
 
 /** Answers for one message. */

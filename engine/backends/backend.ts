@@ -60,7 +60,10 @@ export interface InstanceServices {
   infer(call: ModelCall): Promise<readonly ModelCallResponse[]>;
   /** Awaits code of a model. @param what it is, as a sentence begins @throws BackendError where nothing is left that could settle its promise */
   settled<T>(what: string, run: () => T | Promise<T>): Promise<T>;
-  /** An error for the server's log, which belongs to no request or has more to say than its request is told. Some a second are told. */
+  /**
+   * Reports an error to the server's log, which belongs to no request or says more than its request is given.
+   * A few per second are logged.
+   */
   report(error: Error): void;
 }
 
@@ -97,9 +100,9 @@ export interface InstanceRequest {
   send(outputs: readonly InferTensor[], parameters?: InferParameters): void;
   /** Resolves when another answer of a decoupled model would not have to wait. Who does not await it fails the request beyond a bound. */
   readonly room: Promise<void>;
-  /** It has ended or failed, or nobody waits for it any more: what is sent now goes nowhere. */
+  /** It has ended or failed, or no client waits for it any more: what is sent now is dropped. */
   readonly isOver: boolean;
-  /** Whoever asked has left, as far as is known. Only of decoupled models, which may have much left to do. */
+  /** The client has left, as far as is known. Only for decoupled models, which may have much left to do. */
   readonly isCancelled: boolean;
   /** Has the request run once more in the instance's next batch, in the place of its end. Of models with iterative_sequence. */
   reschedule(): void;
@@ -113,7 +116,7 @@ export interface InstanceRequest {
 
 /** One or several rows of a batch: a request's, or one that is empty. */
 export interface BatchRow {
-  /** null: nobody asked for it, and what is computed for it goes nowhere. */
+  /** null: a row without a request, whose output is dropped. */
   readonly request: InstanceRequest | null;
   readonly inputs: readonly InferTensor[];
   /** Rows. */
@@ -126,7 +129,7 @@ export interface BatchRow {
  *   openInstance (init)  allocate  acquire  execute, for each batch (run)  release  deallocate  close (destroy)
  */
 export interface Instance {
-  /** Takes the memory that it needs beside that of its batches. */
+  /** Takes the memory that it needs besides that of its batches. */
   allocate?(): void | Promise<void>;
   /** Takes devices, and does whatever else is costly. */
   acquire?(): void | Promise<void>;
@@ -146,5 +149,5 @@ export class BackendError extends SkeinError {
   override readonly code = 'SKEIN_BACKEND';
 }
 
-/** The module that the worker of an instance runs: a file beside this one, also where both are bundled. */
+/** The module that the worker of an instance runs: a file next to this one, also where both are bundled. */
 export const instanceWorkerScript = (): URL => new URL('./instance-worker.js', import.meta.url);

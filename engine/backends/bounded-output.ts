@@ -9,12 +9,12 @@ export const LONGEST_LINE = 8192;
 const WINDOW_MS = 1000;
 
 /**
- * Says what of an instance's output is written: as much as a second has room for, in whole lines. The rest is counted, and told in one line
- * when the second is over.
+ * Says what of an instance's output is written: as much as a second has room for, in whole lines. The rest is
+ * counted, and reported in one line when the second is over.
  *
  *   written    | a b c ... (500 lines) |                    | d e
  *   left out   |                       f g h ... |          |
- *   told                                         '- at the end of the second: "299,500 lines left out"
+ *   reported                                     '- at the end of the second: "299,500 lines left out"
  */
 export class OutputLimit {
   #beganMs = Number.NEGATIVE_INFINITY;

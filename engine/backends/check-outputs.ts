@@ -4,7 +4,7 @@ import type { InferTensor } from '../../callbacks/infer/infer-types.js';
 import type { ModelConfig, ModelOutput } from '../../models/repository/model-config.js';
 
 /**
- * What is wrong with an answer of a model's code beside its configuration; null: nothing.
+ * How an answer of a model's code differs from its configuration; null: not at all.
  * @param batchSize rows of the request
  */
 export function whyNotOutput(
@@ -18,7 +18,7 @@ export function whyNotOutput(
   return whyNotTensor({ name, datatype, shape, data }, datatypeOf(known.data_type), [...rows, ...known.dims]);
 }
 
-/** What is wrong with an output beside its type and its sizes, of which -1 is any; null: nothing. */
+/** What is wrong with an output besides its type and its sizes, of which -1 is any; null: nothing. */
 export function whyNotTensor(
   { name, datatype, shape, data }: InferTensor,
   expected: Datatype,

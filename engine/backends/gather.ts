@@ -8,9 +8,9 @@ import { BackendError } from './backend.js';
  *
  *   a [2, 16]   b [1, 16]   ->   [3, 16]
  *
- * Data that lies one behind the other, as packBatch lays it, is not copied.
+ * Data that lies one after the other, as packBatch lays it, is not copied.
  * @param parts in the order of the requests, all of one input
- * @throws BackendError where sizes behind the first differ: there is no such tensor of ragged rows
+ * @throws BackendError if sizes after the first differ: there is no such tensor of ragged rows
  */
 export function gatherRows(parts: readonly InferTensor[]): InferTensor {
   const [first] = parts;
@@ -28,7 +28,7 @@ export function gatherRows(parts: readonly InferTensor[]): InferTensor {
   return { name, datatype, shape: [rows, ...shape.slice(1)], data: joined(parts.map(({ data }) => data)) };
 }
 
-/** One array of all bytes; a view where they lie one behind the other. */
+/** One array of all bytes; a view where they lie one after the other. */
 function joined(parts: readonly Uint8Array[]): Uint8Array {
   const first = parts[0]!;
   let end = first.byteOffset;

@@ -110,7 +110,7 @@ function guardThread({ files, instanceName }: InstanceSetup): void {
   });
 }
 
-/** Tells the host of errors for its log, one at most every REPORT_MS. */
+/** Reports errors to the host for its log, one at most every REPORT_MS. */
 function reporter(post: (message: InstanceMessage) => void): (error: Error) => void {
   let lastMs = Number.NEGATIVE_INFINITY;
   return (error) => {
@@ -163,7 +163,7 @@ async function runBatch(
   ]);
 }
 
-/** What goes back to the host. Code may have handed the buffer on to somebody else: then it is none any more. */
+/** The buffer that goes back to the host. If code has transferred it elsewhere, there is none any more. */
 function memoryOf({ bytes, isLent }: BatchCommand): ArrayBuffer | null {
   return isLent && bytes.byteLength > 0 ? (bytes.buffer as ArrayBuffer) : null;
 }

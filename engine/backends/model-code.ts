@@ -11,7 +11,7 @@ const LONGEST_SEARCH = 65_536;
 
 /**
  * Code of a model, and where in it an error comes from. Files are named as they lie in the version's folder, or else in the model's: the
- * server's own paths are nobody's business who asks the model.
+ * server's own paths are hidden from the model's clients.
  *
  *   at work (file:///srv/models/squares/1/model.mjs:12:9)   ->   model.mjs:12:9
  *                  '---- the version's folder ----'

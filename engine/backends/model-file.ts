@@ -29,7 +29,10 @@ export function orList(names: readonly string[]): string {
   return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
 }
 
-/** Threads of one instance: 1 unless its configuration says more, since several instances and batches run beside each other. @throws BackendError */
+/**
+ * Threads of one instance: 1 unless its configuration says more, since several instances and batches run at
+ * the same time. @throws BackendError
+ */
 export function threadsOf({ parameters }: ModelConfig, name: string): number {
   const text = parameters[name]?.string_value;
   if (text === undefined) return 1;

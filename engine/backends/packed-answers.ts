@@ -3,7 +3,10 @@ import type { PackedAnswers, PackedResponse, PackedTensor } from '../../callback
 
 const ALIGNMENT = 8;
 
-/** Collects the answers of a batch as its worker gives them, for one message: outputs are copied one behind the other. */
+/**
+ * Collects the answers of a batch as its worker gives them, for one message: outputs are copied one after the
+ * other.
+ */
 export class AnswerWriter {
   #bytes: Uint8Array<ArrayBuffer>;
   /** The bytes are in memory that the host wants back. */
@@ -55,7 +58,7 @@ export class AnswerWriter {
   #makeRoom(bytes: number): void {
     const needed = this.#end + bytes;
     if (needed <= this.#bytes.length) return;
-    // What lies behind `end` is never read: it need not be zeroed.
+    // Bytes after `end` are never read, so they need not be zeroed.
     const grown = Buffer.allocUnsafeSlow(this.#end === 0 ? needed : Math.max(needed, 2 * this.#bytes.length));
     grown.set(this.#bytes.subarray(0, this.#end));
     this.#bytes = new Uint8Array(grown.buffer);

@@ -30,8 +30,8 @@ export interface PackedMembers {
 }
 
 /**
- * Copies the inputs of all requests into one buffer, each row once, so that the rows of one input lie one behind the other, in
- * the order of the requests:
+ * Copies the inputs of all requests into one buffer, each row once, so that the rows of one input lie one
+ * after the other, in the order of the requests:
  *
  *   requests       a: INPUT0 [2 rows]  INPUT1 [2]        b: INPUT0 [1]  INPUT1 [1]
  *   bytes          | INPUT0: a0 a1 b0 |..| INPUT1: a0 a1 b0 |        each input at a multiple of 64

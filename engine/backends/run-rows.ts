@@ -88,7 +88,10 @@ export class RowRunner {
     }
   }
 
-  /** The inputs of rows, in the shapes that the model itself has. An optional one that nobody gave is left out. */
+  /**
+   * The inputs of rows, in the shapes that the model itself has. An optional one that no request gave is left
+   * out.
+   */
   #inputs(rows: readonly BatchRow[]): InferTensor[] {
     const own = this.#config.input.flatMap(({ name, reshape, allow_ragged_batch: isRagged }) => {
       const whole = isRagged ? listOf(rows, name) : inputOf(rows, name);

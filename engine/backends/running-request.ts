@@ -9,7 +9,7 @@ import { whyNotOutput, whyNotWhole } from './check-outputs.js';
 import { unpackInputs } from './packed-batch.js';
 import type { SequenceRunner } from './sequences/sequence-runner.js';
 
-/** Characters of what a client is told: a message of the model's code, and what is said around it. */
+/** Most characters of an error sent to a client: a message of the model's code, and the text around it. */
 const LONGEST_SENTENCE = LONGEST_MESSAGE + 1024;
 
 /** A request of the batch that runs: what the instance says of it is checked and noted. */
@@ -58,7 +58,7 @@ export class RunningRequest implements InstanceRequest {
   }
 
   send(given: readonly InferTensor[], parameters?: InferParameters): void {
-    // A sequence goes on though nobody waits for this answer any more.
+    // A sequence goes on although no client waits for this answer any more.
     if (this.#isOver && !this.#isCancelled) return;
     const { name, model_transaction_policy: policy } = this.#config;
     if (this.#numSent > 0 && !policy.decoupled) {
@@ -140,7 +140,7 @@ export class RunningRequest implements InstanceRequest {
     return this.#isCancelled;
   }
 
-  /** Whoever asked has left: nobody waits for what it is still answered. */
+  /** The client has left: further output is dropped. */
   cancel(): void {
     this.#isOver = true;
     this.#isCancelled = true;

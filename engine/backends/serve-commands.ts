@@ -6,15 +6,16 @@ const BEAT_MS = 250;
 
 export interface CommandHandlers<Command> {
   run(command: Command): void | Promise<void>;
-  /** No command follows, and `closed` is told behind it. */
+  /** No command follows; `closed` is reported afterwards. */
   tearDown(): void | Promise<void>;
   /** Commands that are no work and wait for none; true: this was one. */
   handleAtOnce?(command: Command): boolean;
 }
 
 /**
- * Runs what a worker is sent, one command behind the other, until it is told to end. The worker's thread has its event loop, so that
- * commands may await; the heartbeat goes on while they do, and stops where the thread itself is stuck.
+ * Runs what a worker is sent, one command after the other, until it is sent the command to end. The worker's
+ * thread has its event loop, so that commands may await; the heartbeat goes on while they do, and stops where
+ * the thread itself is stuck.
  */
 export function serveCommands<Command extends { type: string }>(
   { port, heartbeat: beats }: WorkerWires,

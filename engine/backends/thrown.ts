@@ -15,7 +15,7 @@ export function thrownText(thrown: unknown): string {
   return cutText(wholeText(thrown), LONGEST_MESSAGE);
 }
 
-/** Lines of the stack behind the message; '' where there are none. Never throws. */
+/** Lines of the stack after the message; '' if there are none. Never throws. */
 export function thrownFrames(thrown: unknown): string {
   const stack = propertyOf(thrown, 'stack');
   if (typeof stack !== 'string') return '';
@@ -35,8 +35,8 @@ export function thrownHead(thrown: unknown): string {
 }
 
 /**
- * A plain error that tells of anything thrown what it tells, within bounds: message, `code`, and in its stack the frames and causes. It may
- * cross to another thread, whatever was thrown. Never throws.
+ * A plain error with what a thrown value says, within bounds: message, `code`, and in its stack the frames
+ * and causes. It may cross to another thread, whatever was thrown. Never throws.
  */
 export function boundedError(thrown: unknown): Error {
   const error = new Error(thrownText(thrown));
@@ -59,8 +59,9 @@ export function keepFrames(error: Error, thrown: unknown): void {
 }
 
 /**
- * A BackendError: it says itself what happened, and was not thrown by the model's code, which may throw what cannot be looked at. Told by its
- * code: the command line's bundles of the worker and of a backend have a class each.
+ * A BackendError: it says itself what happened, and was not thrown by the model's code, which may throw what
+ * cannot be looked at. Recognized by its code: the command line's bundles of the worker and of a backend have
+ * a class each.
  */
 export function isOwn(thrown: unknown): thrown is BackendError {
   try {

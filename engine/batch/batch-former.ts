@@ -13,9 +13,9 @@ import { SamplingRows } from './sampling-rows.js';
 export interface BatchLimits {
   maxNumTokens: number;
   maxNumSequences: number;
-  /** Most rows of logits for draft tokens, beside one row for each of maxNumSequences; default 0. */
+  /** Most rows of logits for draft tokens, besides one row for each of maxNumSequences; default 0. */
   maxDraftRows?: number;
-  /** Most sequences of padding rows, beside the maxNumSequences of requests; default 0. */
+  /** Most sequences of padding rows, besides the maxNumSequences of requests; default 0. */
   maxPaddingSequences?: number;
 }
 
@@ -225,8 +225,8 @@ export class BatchFormer extends PackedArrays {
   }
 
   /**
-   * Adds a draw for the sequence: its newest row draws a token, or among the rows of a draft the one behind its first
-   * `ahead` tokens.
+   * Adds a draw for the sequence: its newest row draws a token, or among the rows of a draft the one after
+   * its first `ahead` tokens.
    */
   #addDraw(request: LlmRequest, sequence: GeneratedSequence, ahead = 0): void {
     const { returned } = request;
@@ -240,8 +240,8 @@ export class BatchFormer extends PackedArrays {
 
   /**
    * Appends padding: rows at positions [start, end) of a sequence that belongs to no request. Its K and V go to the
-   * blocks behind the pool, which no request's table ever names; positions in front of `start` are read from them too,
-   * whatever they hold.
+   * blocks after the pool, which no request's table ever names; positions in front of `start` are read from
+   * them too, whatever they hold.
    *
    *   tokensPerBlock 4, rows 6..9         position  0 1 2 3 | 4 5 6 7 | 8 9
    *   the pool has blocks 0..31           table        32   |    32   |  33
@@ -249,7 +249,7 @@ export class BatchFormer extends PackedArrays {
    *
    * With an attention window these blocks take turns like those of requests.
    *
-   * `drawsToken`: the last row also computes logits and draws a token, which nobody reads.
+   * `drawsToken`: the last row also computes logits and draws a token, which is never read.
    */
   addPadding(start: number, end: number, drawsToken: boolean): void {
     const { tokensPerBlock, window } = this.#kvCache;

@@ -58,8 +58,8 @@ export class SamplingRows extends columnHolder(SAMPLING_TABLE) implements Sampli
   }
 
   /**
-   * Appends the row that draws a token of one of the request's sequences: the next one, or the one behind the first
-   * `ahead` tokens of its draft, which then count as if they had been generated.
+   * Appends the row that draws a token of one of the request's sequences: the next one, or the one after the
+   * first `ahead` tokens of its draft, which then count as if they had been generated.
    */
   add(request: LlmRequest, sequence: GeneratedSequence, ahead = 0): void {
     const row = this.numRows++;

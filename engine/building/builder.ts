@@ -55,7 +55,7 @@ export interface BuildOptions {
   /** Threads that convert; default: physical cores, without efficiency cores, within the container's CPU quota. */
   threads?: number;
   onProgress?: (progress: BuildProgress) => void;
-  /** Aborts the build, which then leaves nothing behind. */
+  /** Aborts the build, which then removes what it wrote. */
   signal?: AbortSignal;
 }
 
@@ -86,20 +86,23 @@ export async function buildEngine(options: BuildOptions): Promise<Engine> {
   return openEngine(target);
 }
 
-/** The options of a build beside its target. */
+/** The options of a build besides its target. */
 export interface BuildAsideOptions extends Omit<BuildOptions, 'outputDirectory'> {
   /**
-   * True: waits until the weights are on the disk. Where nobody keeps the engine for good, their checksums do: what a power cut has
-   * left out is found by the next start, which builds the engine anew.
+   * True: waits until the weights are on the disk. If the engine is not kept for good, checksums suffice:
+   * what a power cut has left out is found by the next start, which builds the engine again.
    */
   isDurable: boolean;
   /** True: matrices that a GGUF has may stay there (source-placement.ts). False: the engine's folder has all that it needs. */
   leavesMatrices: boolean;
-  /** True: whoever packs matrices that stay in the GGUF finds their checksums (source-checksums-file.ts), and the build does not. */
+  /**
+   * True: packing finds the checksums of matrices that stay in the GGUF (source-checksums-file.ts), and the
+   * build does not.
+   */
   sumsWhenPacked: boolean;
 }
 
-/** Builds into a directory beside `target` and returns its path; the caller publishes or discards it. */
+/** Builds into a directory next to `target` and returns its path; the caller publishes or discards it. */
 export async function buildAside(target: string, given: BuildAsideOptions): Promise<string> {
   const onProgress = given.onProgress && onlyTold('onProgress', given.onProgress);
   const options = { ...given, ...(onProgress && { onProgress }) };

@@ -103,7 +103,7 @@ function precisions(
   };
 }
 
-/** What engine.json says, without the weights beside it. @throws EngineError as openEngine */
+/** What engine.json says, without the weights next to it. @throws EngineError as openEngine */
 export function readEngineFacts(path: string): Pick<Engine, 'manifest' | 'plan'> {
   const directory = resolve(path);
   const manifest = readManifest(join(directory, 'engine.json'));
@@ -281,7 +281,10 @@ export function checkTensors(file: string, manifest: TensorFacts, plan: NetworkP
   if (!fits) throw new EngineError(`${file}: its tensors in engine.json are not those of the network.`);
 }
 
-/** Parts of a weight that the manifest tells; none if they are not the weight's rows in precisions that can hold them. */
+/**
+ * Parts of a weight that the manifest lists; none if they are not the weight's rows in precisions that can
+ * hold them.
+ */
 function toldParts(parts: readonly EngineTensor[], { rows, columns }: PlanWeight): WeightPart[] {
   const isRight = ({ dtype, rows: own }: WeightPart) =>
     TENSOR_PRECISIONS.includes(dtype) && Number.isSafeInteger(own) && own > 0 && holdsRows(dtype, columns);

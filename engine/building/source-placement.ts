@@ -14,8 +14,9 @@ import { exactConversion } from '../executors/portable/convert/exact-conversion.
  *                   '---------------> panels of an instruction set
  *
  * A matrix stays if only products read it, whose panels are packed once, and if it is made of the file quickly each time that
- * somebody asks: not if weights are to be found for int8 or int4, or if its rows lie in two parts of a split file. What a step reads by its rows lies in weights.bin, so that a file
- * that is cut off while a server runs cannot harm that server.
+ * it is read: not if weights are to be found for int8 or int4, or if its rows lie in two parts of a split
+ * file. What a step reads by its rows lies in weights.bin, so that a file that is cut off while a server runs
+ * cannot harm that server.
  */
 export function staysInSource(
   { format, tensors }: Pick<Checkpoint, 'format' | 'tensors'>,

@@ -42,7 +42,8 @@ export const ROW_TYPES: ReadonlySet<TensorType> = new Set([
 
 /**
  * Opens a GGUF as an engine whose matrices are computed with where the file has them. Nothing is written: what an engine directory would
- * have beside them, norms and biases, is converted into memory. The numbers are those of an engine with the precision 'stored'.
+ * have besides them, norms and biases, is converted into memory. The numbers are those of an engine with the
+ * precision 'stored'.
  *
  * @param path a .gguf file, the first of its parts, or a folder with one GGUF
  * @throws CheckpointError if the model is at fault, EngineError if it cannot be computed with as it lies

@@ -52,7 +52,7 @@ export interface TowerEngine {
 
 /**
  * Writes the part that sees into an engine's folder, or why there is none: a model whose pictures are not supported runs as a text model.
- * Weights are f32 where the engine's are, else bf16: a tower is small beside its text model.
+ * Weights are f32 where the engine's are, else bf16: a tower is small compared with its text model.
  *
  * @param directory the engine's folder, which becomes `target`
  */

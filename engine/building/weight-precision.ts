@@ -13,7 +13,9 @@ const OUTPUT_PRECISIONS: readonly OutputPrecision[] = ['f32', 'bf16', 'int8', 's
  */
 export const ROUTER_PRECISION = 'f32';
 
-/** Types whose numbers int4 has: beside others of up to 8 bits they would be twice as large in int8. */
+/**
+ * Types whose numbers int4 can hold: stored with others of up to 8 bits they would be twice as large in int8.
+ */
 const HALVED: ReadonlySet<TensorType> = new Set(['Q4_0', 'Q4_1', 'TQ1_0', 'TQ2_0']);
 
 /** Checks the value of --weights, which may be 'auto'; throws for an unknown one. */

@@ -34,7 +34,7 @@ const BYTES_PER_STEP = 32 * 1024 * 1024;
 
 /**
  * Writes weights.bin into a folder that becomes `target`: all weights, or those that do not stay in the model's file. The others are
- * read once, for their checksums, unless whoever packs them finds these.
+ * read once, for their checksums, unless packing finds these.
  *
  * @throws CheckpointError if the model is at fault, EngineError if the folder is
  */

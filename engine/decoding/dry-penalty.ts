@@ -19,7 +19,7 @@ export class DryPenalty {
   readonly #allowedLength: number;
   /** Number of last tokens that are searched; -1: all. */
   readonly #lastN: number;
-  /** Rest of each breaker behind its first token, by that token. */
+  /** Rest of each breaker after its first token, by that token. */
   readonly #breakers = new Map<number, Int32Array[]>();
   /** Length of the repetition that ends at each place, counted from the end. */
   #lengths = new Int32Array(0);
@@ -44,7 +44,7 @@ export class DryPenalty {
     return isUsed ? new DryPenalty(sampling, breakers, vocabSize) : null;
   }
 
-  /** What is added to the logits of tokens behind the first `length` tokens; null: nothing is. */
+  /** What is added to the logits of tokens after the first `length` tokens; null: nothing. */
   biasBehind(tokens: Int32Array, length: number): { tokens: Int32Array; values: Float32Array } | null {
     const count = this.#lastN < 0 ? length : Math.min(this.#lastN, length);
     if (count <= this.#allowedLength) return null;
@@ -62,7 +62,7 @@ export class DryPenalty {
     return Math.min(BIAS_MAX, this.#multiplier * this.#base ** (repeated - this.#allowedLength));
   }
 
-  /** Number of tokens behind the last breaker; all without one. */
+  /** Number of tokens after the last breaker; all without one. */
   #behindBreaker(history: Int32Array): number {
     if (this.#breakers.size === 0) return history.length;
     for (let behind = 0; behind < history.length; behind++) {

@@ -14,7 +14,7 @@ export interface ReasoningLimits {
 }
 
 /**
- * A budget of tokens for reasoning, behind which the token that ends it is the only one that can be drawn:
+ * A budget of tokens for reasoning, after which the token that ends it is the only one that can be drawn:
  *
  *   prompt ... <think> | r r r r r </think> a a a        budget 5: the sixth token is forced
  *
@@ -30,8 +30,9 @@ export class ReasoningBudget {
   }
 
   /**
-   * Logits that leave the end of reasoning alone, for the token behind tokens[0, length), where the budget is spent; else null.
-   * @param promptLength length of the client's prompt: reasoning is looked for behind it
+   * Logits that leave the end of reasoning alone, for the token after tokens[0, length), where the budget is
+   * spent; else null.
+   * @param promptLength length of the client's prompt: reasoning is looked for after it
    */
   biasBehind(tokens: Int32Array, promptLength: number, length: number): LogitBias | null {
     const { tokens: budget, endToken } = this.#limits;

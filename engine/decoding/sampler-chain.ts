@@ -13,7 +13,7 @@ import type { SamplingParams } from '../../callbacks/sampling-params.js';
  *   temperature - range is below it.
  * - Mirostat takes the place of all of these: version 1 estimates Zipf's exponent from the 100 most probable tokens and keeps
  *   as many as give the wanted surprise; version 2 keeps the tokens of no more surprise than mu. `mu` is its state before
- *   this token, `muAfter` gets the state behind it.
+ *   this token, `muAfter` gets the state after it.
  *
  * typical-p, XTC and the entropy see the kept tokens at the temperature 1. top-p and min-p see the request's temperature, or 1
  * with temperatureLast or a dynamic temperature.

@@ -31,8 +31,8 @@ export interface EngineTensor {
   offset: number;
   byteLength: number;
   /**
-   * CRC-32 of the tensor's bytes; absent in engines of versions that wrote none, and for tensors of the model's file that nobody has
-   * packed yet (source-checksums-file.ts).
+   * CRC-32 of the tensor's bytes; absent in engines of versions that wrote none, and for tensors of the
+   * model's file that have not been packed yet (source-checksums-file.ts).
    */
   checksum?: number;
   /** Where its rows lie in the model's file, in order; absent: the tensor lies in weights.bin. */
@@ -58,7 +58,7 @@ export interface SourceFile {
   otherPaths?: string[];
   byteLength: number;
   modifiedMs: number;
-  /** The other parts of a split file, which lie beside the first. */
+  /** The other parts of a split file, which lie next to the first. */
   otherParts?: SourcePart[];
 }
 
@@ -141,7 +141,10 @@ export type EnginePrecision = WeightPrecision | 'stored';
 /** Numeric type of the embedding and of the output layer, which four bits would harm most. */
 export type OutputPrecision = Exclude<EnginePrecision, 'int4'>;
 
-/** Puts a text in the place of a file by one step of the file system, so that nobody reads half of it. False: it cannot be written. */
+/**
+ * Replaces a file's text in one step of the file system, so that no reader sees half of it. False: it cannot
+ * be written.
+ */
 export function replaceFile(path: string, text: string): boolean {
   const written = `${path}.${process.pid}-${Date.now()}.tmp`;
   try {

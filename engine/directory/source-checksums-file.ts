@@ -10,7 +10,7 @@ const FILE = 'source-checksums.json';
 /** More than a number and its comma take. */
 const MAX_ENTRY_BYTES = 16;
 
-/** True for a tensor of the model's file whose checksum nobody has found yet. */
+/** True for a tensor of the model's file whose checksum is still unknown. */
 export const lacksChecksum = ({ pieces, checksum }: EngineTensor): boolean =>
   pieces !== undefined && checksum === undefined;
 

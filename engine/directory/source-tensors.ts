@@ -22,7 +22,7 @@ export interface LoadableTensor extends EngineTensor {
 /** Most places of a model's file that are kept. */
 const MAX_PLACES = 8;
 
-/** The model's file at a place, the other ones behind it. */
+/** The model's file at a place, followed by the other ones. */
 export function placedAt({ path, otherPaths = [], ...facts }: SourceFile, place: string): SourceFile {
   const others = [path, ...otherPaths].filter((one) => one !== place).slice(0, MAX_PLACES - 1);
   return { path: place, ...(others.length === 0 ? {} : { otherPaths: others }), ...facts };
@@ -118,7 +118,7 @@ function isSourceFile(file: SourceFile | undefined): file is SourceFile {
   const { path, otherPaths = [], otherParts = [] } = file ?? ({} as Partial<SourceFile>);
   const isPlace = (one: unknown) => typeof one === 'string';
   if (!isPlace(path) || !Array.isArray(otherPaths) || !otherPaths.every(isPlace)) return false;
-  // A part lies beside the first: its name leads nowhere else.
+  // A part lies next to the first: its name leads nowhere else.
   const isPart = (one: Partial<SourcePart> | null) =>
     isPlace(one?.name) && basename(one!.name!) === one!.name;
   if (!Array.isArray(otherParts) || !otherParts.every(isPart)) return false;

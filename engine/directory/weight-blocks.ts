@@ -33,7 +33,10 @@ export function storedBytes(dtype: TensorPrecision, rows: number, columns: numbe
   return rows * Math.ceil(columns / weights) * bytes;
 }
 
-/** True where rows of so many weights fit: blocks that are made are filled up, those that are kept are whole. */
+/**
+ * True where rows of `columns` weights fit: blocks that are made are filled up, those that are kept are
+ * whole.
+ */
 export function holdsRows(dtype: TensorPrecision, columns: number): boolean {
   return isMade(dtype) || columns % BLOCKS[dtype].weights === 0;
 }

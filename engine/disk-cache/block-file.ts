@@ -9,7 +9,7 @@ const MAGIC = Buffer.from('skein-kv');
 const VERSION = 1;
 /** Bytes in front of the tokens. */
 const HEADER_BYTES = 80;
-/** Bytes of the checksum behind everything else. */
+/** Bytes of the checksum at the end. */
 export const CHECKSUM_BYTES = 4;
 
 /** What all files of an engine have in common: only an engine with the same may read them. */
@@ -23,8 +23,8 @@ export interface BlockFormat {
 }
 
 /**
- * Name of what lies on the disk: the hash of a block's chain of tokens (see chainHash), or a number below 0 for the states behind that
- * block.
+ * Name of what lies on the disk: the hash of a block's chain of tokens (see chainHash), or a number below 0
+ * for the states after that block.
  */
 export type DiskKey = number;
 
@@ -36,7 +36,7 @@ export function contentBytes({ bytesPerBlock, bytesPerState }: BlockFormat, key:
   return key < 0 ? bytesPerState : bytesPerBlock;
 }
 
-/** Bytes of the file of what lies behind so many tokens. */
+/** Bytes of the file that holds a block of `numTokens` tokens, or the states after it. */
 export function fileBytes(format: BlockFormat, key: DiskKey, numTokens: number): number {
   return HEADER_BYTES + 4 * numTokens + contentBytes(format, key) + CHECKSUM_BYTES;
 }
@@ -92,7 +92,7 @@ export function unfinishedName(name: string, writer: string): string {
   return `${name}.${writer}.part`;
 }
 
-/** True for the name of a file that somebody has not finished. */
+/** True for the name of an unfinished file. */
 export function isUnfinished(name: string): boolean {
   return /^[0-9a-f]{16}-[0-9a-f]{14}s?\.skein-kv\.[\w-]+\.part$/.test(name);
 }

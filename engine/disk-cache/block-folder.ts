@@ -19,11 +19,11 @@ import { FOLDER_MODE, makeFolder } from './make-folder.js';
 
 /** Most files of a folder: what listing and looking at them costs at the start is bounded. */
 const MAX_FILES = 100_000;
-/** A file that nobody has finished for so long was left by a process that died. */
+/** A file that stayed unfinished for this long was left by a process that died. */
 const UNFINISHED_MS = 600_000;
 /** After a write that failed, nothing is written for so long. */
 const WRITE_PAUSE_MS = 60_000;
-/** The time of use in a file's own record may lag behind by so much. */
+/** The time of use in a file's own record may lag by this much. */
 const TOUCH_MS = 60_000;
 /** The folder is listed again when this share of its limit has been written, since others may write to it too. */
 const LISTED_AGAIN = 1 / 16;
@@ -49,7 +49,7 @@ export type FileCalls = Pick<
 >;
 
 export interface FolderOptions extends BlockFormat, PathOptions {
-  /** Told of what went wrong, once for each kind. The message is a sentence. */
+  /** Called with what went wrong, once for each kind. The message is a sentence. */
   onProblem(message: string): void;
   /** Milliseconds since the epoch; default: Date.now. */
   clock?: () => number;
@@ -71,9 +71,10 @@ interface PathOptions {
 /**
  * Blocks in the files of a folder, each in one of its own. A file is written under another name and then renamed, so that none is ever
  * seen half; one that is damaged is removed when it is read. Several processes may use one folder: each counts the files of all, and
- * one that finds a file gone takes it for a miss. Room is made before a file is written, and what somebody has not finished counts too,
- * so that a process that is killed leaves no more than the limit. A folder that is removed meanwhile is made once more, but not the
- * folders above it: they may be where a disk was. Nothing here throws: what cannot be written or read is counted, and told once.
+ * one that finds a file gone takes it for a miss. Room is made before a file is written, and unfinished files
+ * count too, so that a process that is killed leaves no more than the limit. A folder that is removed
+ * meanwhile is made once more, but not the folders above it: they may be where a disk was. Nothing here
+ * throws: what cannot be written or read is counted, and reported once.
  */
 export class BlockFolder {
   readonly #options: FolderOptions;
@@ -207,7 +208,7 @@ export class BlockFolder {
         const entry = this.#files.lstatSync(join(this.#options.path, name));
         if (!entry.isFile()) continue;
         const { size, mtimeMs } = entry;
-        // The record in the file lags behind: see TOUCH_MS.
+        // The record in the file lags: see TOUCH_MS.
         const usedMs = Math.max(mtimeMs, known.get(name)?.usedMs ?? 0);
         this.#index.add(name, { bytes: size, usedMs });
         if (!isWhole && mtimeMs < this.#clock() - UNFINISHED_MS) this.#remove(name);
@@ -387,7 +388,7 @@ function readAll(files: FileCalls, file: number, parts: readonly Uint8Array[]): 
   return true;
 }
 
-/** What is left of the parts behind their first `bytes`. */
+/** What is left of the parts after their first `bytes`. */
 function without(parts: readonly Uint8Array[], bytes: number): Uint8Array[] {
   let skipped = bytes;
   const left: Uint8Array[] = [];

@@ -12,8 +12,8 @@ export interface DeskOptions {
 }
 
 /**
- * Does what the loop asks of a folder. A prompt waits for what is read, and nobody for what is written: so reads are done at once, and
- * writes one after the other when nothing else has been asked.
+ * Does what the loop asks of a folder. A prompt waits for what is read, and no request for what is written:
+ * so reads are done at once, and writes one after the other when nothing else has been asked.
  */
 export class DiskDesk {
   readonly #options: DeskOptions;

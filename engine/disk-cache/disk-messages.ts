@@ -2,12 +2,12 @@ import type { MessagePort } from 'node:worker_threads';
 import type { PromptBlocks } from '../../kvcache/block-hashes.js';
 import type { BlockFormat, DiskKey } from './block-file.js';
 
-/** A block, or the states behind one: its tokens are those of its chain, from the first one on. */
+/** A block, or the states after one: its tokens are those of its chain, from the first one on. */
 export interface WrittenBlock extends PromptBlocks {
   key: DiskKey;
 }
 
-/** What is read of a prompt: a block that ends with its first `length` tokens, or the states behind them. */
+/** What is read of a prompt: a block that ends with its first `length` tokens, or the states after them. */
 export interface ReadBlock {
   key: DiskKey;
   length: number;
@@ -44,9 +44,12 @@ export type DiskReply =
 
 export type DiskAnswer =
   | { type: 'listed'; keys: DiskKey[] }
-  /** A `write` of so many bytes is done. Those blocks that could not be written are not in `keys`. */
+  /** A `write` of `numBytes` bytes is done. Blocks that could not be written are not in `keys`. */
   | { type: 'written'; numBytes: number; keys: DiskKey[]; removed: DiskKey[] }
-  /** The content of the first of the blocks that were asked for, as many as there are. isDamaged: the one behind them was damaged. */
+  /**
+   * The content of the first of the requested blocks, as many as there are. isDamaged: the one after them was
+   * damaged.
+   */
   | { type: 'read'; readId: number; bytes: Uint8Array<ArrayBuffer>; isDamaged: boolean; removed: DiskKey[] }
   | { type: 'erased' }
   | { type: 'closed' };

@@ -35,7 +35,7 @@ export class DiskThread implements DiskStore {
       name: 'skein-disk-cache',
     });
     this.#worker.unref();
-    // It is told by its silence: whoever waits for a reply does so for a limited time.
+    // Its silence shows that it has died: callers wait for a reply for a limited time only.
     this.#worker.on('error', () => {});
     this.#port.unref();
   }

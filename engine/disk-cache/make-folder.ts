@@ -1,7 +1,7 @@
 import type * as fs from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
-/** Of the folder and of those above it that are made: nobody else reads what prompts have left. */
+/** Mode of the folder and of the parents that are made: no other user reads what prompts have left. */
 export const FOLDER_MODE = 0o700;
 /** Folders that are made at most, one in the other. */
 const MAX_MADE = 64;

@@ -20,9 +20,9 @@ export function encoderBlocks({ maxNumTokens, maxNumSequences }: EncoderBatchLim
 }
 
 /**
- * Whole sequences, packed one behind the other; each brings one row of output, or all of its rows. No cache outlives a batch, so blocks are
- * handed out from 0 on each time. The last block of a sequence, whose end is not written to, is zeroed, so that values
- * of an earlier batch are never read.
+ * Whole sequences, packed one after the other; each brings one row of output, or all of its rows. No cache
+ * outlives a batch, so blocks are handed out from 0 on each time. The last block of a sequence, whose end is
+ * not written to, is zeroed, so that values of an earlier batch are never read.
  *
  *   sequences     5 tokens            40 tokens
  *   blocks        [ 0 ]               [ 1 ][ 2 ]        newBlocks 0, 2
@@ -65,7 +65,7 @@ export class EncoderBatch extends PackedArrays {
     this.numNewBlocks = this.numSequences;
   }
 
-  /** @returns the first block behind the sequence's blocks */
+  /** @returns the first block after the sequence's blocks */
   #add({ tokenIds, tokenTypes, output }: EncoderSequence, firstBlock: number): number {
     const index = this.numSequences++;
     const begin = this.numTokens;

@@ -24,7 +24,7 @@ export interface LoadableEngine {
 
 /** Memory that an executor takes, in bytes. */
 export interface MeasuredMemory {
-  /** Memory beside the KV pool. */
+  /** Memory besides the KV pool. */
   fixed: FixedMemory;
   /** The part of its packed weights that is experts, which this executor can also read from the disk; absent: it has none, or cannot. */
   experts?: ExpertBytes;

@@ -20,7 +20,9 @@ export interface ExecutorOptions {
   /** Most tokens of a sequence, prompt and generated ones together. */
   maxSeqLen: number;
   numBlocks: number;
-  /** Number of blocks numbered behind the numBlocks ones, for copyBlocks only: no table names them. Default 0. */
+  /**
+   * Number of blocks numbered after the numBlocks ones, for copyBlocks only: no table names them. Default 0.
+   */
   numSecondaryBlocks?: number;
   /** Slots for the states of sequences, of a network that has states; default 0. */
   numStateSlots?: number;
@@ -35,7 +37,10 @@ export interface ExecutorOptions {
    */
   maxAttentionWindow?: number;
   sinkTokenLength?: number;
-  /** Weight of the engine beside others of the process: with twice the weight an engine gets twice the time. Default 1. */
+  /**
+   * Weight of the engine among others of the process: with twice the weight an engine gets twice the time.
+   * Default 1.
+   */
   computeWeight?: number;
   /** Whether threads stay on cores of their own: see OptionalParams.pinThreads. Default off. */
   pinThreads?: PinThreads;
@@ -135,7 +140,10 @@ export interface Executor {
    * effect between these steps. Everything else is refused until all are finished, except for what follows finishForward.
    */
   readonly maxBegun?: number;
-  /** Fewest sequences of a step that are worth beginning it beside others, where maxBegun is more than 1; absent: 1. */
+  /**
+   * Fewest sequences for which beginning a step while others run is worthwhile, where maxBegun is more than
+   * 1; absent: 1.
+   */
   readonly minBegun?: number;
   /** Begins a step like `begin`, of which only the forward runs; absent: only whole steps can be begun. */
   beginForward?(batch: PackedBatch): void;
@@ -173,7 +181,7 @@ export interface Executor {
 
 /**
  * The device that an executor computes on is gone, and with it weights and cache: every later call throws this error too. The
- * engine's worker ends with it; the next worker opens an executor anew. The message is a sentence.
+ * engine's worker ends with it; the next worker opens a new executor. The message is a sentence.
  */
 export class ExecutorLostError extends SkeinError {
   override name = 'ExecutorLostError';

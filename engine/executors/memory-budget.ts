@@ -3,7 +3,7 @@ import type { NetworkPlan } from '../../network/plan.js';
 import { productsOf } from '../../network/products.js';
 import type { EngineTensor } from '../directory/engine-directory.js';
 
-/** Memory that a running engine takes beside the KV cache, in bytes. */
+/** Memory that a running engine takes besides the KV cache, in bytes. */
 export interface FixedMemory {
   packedWeights: number;
   /** Bytes of weights.bin that are read in their stored form. */
@@ -53,7 +53,7 @@ export function afterLoading(memory: AvailableMemory, fixed: FixedMemory): Avail
   };
 }
 
-/** Memory left for the KV cache beside what adapters may take on the host. */
+/** Memory left for the KV cache besides what adapters may take on the host. */
 export function besideAdapters(memory: AvailableMemory, hostAdapterBytes: number): AvailableMemory {
   if (hostAdapterBytes === 0) return memory;
   return {
@@ -62,7 +62,7 @@ export function besideAdapters(memory: AvailableMemory, hostAdapterBytes: number
   };
 }
 
-/** Memory left for blocks beside the states of sequences. */
+/** Memory left for blocks besides the states of sequences. */
 export function besideStates(memory: AvailableMemory, stateBytes: number): AvailableMemory {
   if (stateBytes === 0) return memory;
   return {

@@ -85,7 +85,7 @@ function byNode(cores: readonly Core[]): Map<number, Core[]> {
   return nodes;
 }
 
-/** Takes so many free cores, of as few nodes as possible; ordered by node. */
+/** Takes `threads` free cores, of as few nodes as possible; ordered by node. */
 function take(free: Map<number, Core[]>, threads: number): Core[] | null {
   const taken: Core[] = [];
   const mostFirst = [...free].sort(([a, x], [b, y]) => y.length - x.length || a - b);

@@ -13,7 +13,7 @@ export interface ByteClasses {
 /** The bytes that lead out of a state, whatever their targets; states that differ only in targets share one signature. */
 interface Signature {
   readonly id: number;
-  /** Bytes at which a range of the state begins, or behind which one ends. */
+  /** Bytes at which a range of the state begins, or after which one ends. */
   readonly borders: readonly number[];
   /** 1 for each byte that one of the edges accepts. */
   readonly covers: Uint8Array;
@@ -22,8 +22,8 @@ interface Signature {
 }
 
 /**
- * Finds the bytes that can be told apart in a set of states. Repetitions are written out, so very many states accept the
- * same bytes: these are examined only once.
+ * Finds the classes of bytes that differ in a set of states. Repetitions are written out, so very many states
+ * accept the same bytes: these are examined only once.
  */
 export class StateBytes {
   readonly #automaton: Automaton;

@@ -6,7 +6,7 @@ import type { TokenTrie } from './token-trie.js';
 
 /** State of one sequence in its guide. */
 export interface FollowedSequence {
-  /** Places of the grammar behind the tokens so far. */
+  /** Places of the grammar after the tokens so far. */
   places: Places;
   numTokens: number;
   /** Cost of following the sequence so far, in places. */

@@ -13,15 +13,15 @@ const MAX_WAYS = 32;
 const NONE = new Int32Array(0);
 
 /**
- * Finds the tokens that are certain behind each token that may come next: (token, count, `count` tokens) for each token
- * that has some.
+ * Finds the tokens that are certain after each token that may come next: (token, count, `count` tokens) for
+ * each token that has some.
  *
  *   the text so far     {
  *   what may come next  "   "n   "na   "name      the grammar leaves `"name":` and nothing else
  *   what is said        "  -> name ":     "n -> ame ":     "na -> me ":     "name -> ":
  *
- * The result is stored in the places. Masks of the places behind these tokens are made at once, so that no token is
- * listed behind which there could be no mask.
+ * The result is stored in the places. Masks of the places after these tokens are made at once, so that no
+ * token is listed after which there could be no mask.
  */
 export function forcedBehind(matcher: GrammarMatcher, trie: TokenTrie, places: Places): Int32Array {
   if (places.forcedBehind !== null) return places.forcedBehind;
@@ -48,7 +48,7 @@ function fewTokens(mask: Int32Array): readonly number[] {
   return tokens;
 }
 
-/** The text that the grammar forces behind these places, cut into the longest tokens. Stored in the places. */
+/** The text that the grammar forces after these places, cut into the longest tokens. Stored in the places. */
 function forcedTokens(matcher: GrammarMatcher, trie: TokenTrie, places: Places): Int32Array {
   if (places.forced !== null) return places.forced;
   // Stays empty if the search takes too long or makes too many places; the answer is not at fault for that.
@@ -72,7 +72,7 @@ function forcedTokens(matcher: GrammarMatcher, trie: TokenTrie, places: Places):
 
 /**
  * Follows the grammar byte by byte, as long as only one byte may come next and the text may not end. `end`: the places
- * behind it.
+ * after it.
  */
 function forcedText(matcher: GrammarMatcher, places: Places): { bytes: Uint8Array; end: Places } {
   const bytes: number[] = [];

@@ -8,7 +8,7 @@ import type { MaskWalk } from './token-mask.js';
 
 /** Greater than any number of states. */
 const STACK_FACTOR = 2 ** 20;
-/** Estimated bytes of a set of places and of the step to it, beside those of each place. */
+/** Estimated bytes of a set of places and of the step to it, besides those of each place. */
 const BYTES_OF_SET = 320;
 const BYTES_OF_PLACE = 16;
 
@@ -90,7 +90,7 @@ export class GrammarMatcher {
     }
   }
 
-  /** The places behind these bytes; null if the bytes do not fit. */
+  /** The places after these bytes; null if the bytes do not fit. */
   follow(from: Places, bytes: Uint8Array): Places | null {
     let places: Places = from;
     for (let i = 0; i < bytes.length; i++) {

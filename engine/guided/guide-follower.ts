@@ -153,7 +153,7 @@ export class GuideFollower {
   #close(first: number): void {
     for (const [key, requests] of this.#reading) {
       const left = requests.filter((request) => request.first !== first);
-      // A guide that nobody waits for any more is read all the same, since reading cannot be cancelled.
+      // A guide that no request waits for any more is still read, since reading cannot be cancelled.
       this.#reading.set(key, left);
     }
     const guide = this.#guides.get(first);
@@ -180,7 +180,7 @@ export class GuideFollower {
     }
   }
 
-  /** Does at once the part of a job that takes no work; the rest waits for its turns, behind the guide's other jobs. */
+  /** Runs the free part of a job now; the rest waits for its turns, behind the guide's other jobs. */
   #add(guide: FollowedGuide, job: MaskJob): void {
     guide.jobs.add(job);
     const jobs = this.#waiting.get(guide);
@@ -249,8 +249,8 @@ export class GuideFollower {
   }
 
   /**
-   * Forced tokens behind these places; none if finding them costs too much or fails: then the mask is asked for again, and
-   * fails, when it is the answer's turn.
+   * Forced tokens after these places; none if finding them costs too much or fails: then the mask is asked
+   * for again, and fails, when it is the answer's turn.
    */
   #forcedBehind(matcher: GrammarMatcher, places: Places, cost: number): Int32Array {
     try {

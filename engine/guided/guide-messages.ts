@@ -18,8 +18,9 @@ export type GuideRequest =
   /**
    * Asks for the masks that sequences need next, each to be written to its row. `entries`, for each sequence: sequence,
    * position, count, draft length, 1 if `forced` is of use, `count` tokens, which begin at `position` of the sequence's
-   * generated tokens (0 if they are all of them), and the tokens of its draft, whose masks go to the rows behind.
-   * Answered by `masked` as soon as each is finished, and then by `forced` if any tokens are forced.
+   * generated tokens (0 if they are all of them), and the tokens of its draft, whose masks go to the
+   * following rows. Answered by `masked` as soon as each is finished, and then by `forced` if any tokens are
+   * forced.
    */
   | { type: 'mask'; step: number; entries: Int32Array }
   | { type: 'close'; first: number; count: number };
@@ -48,7 +49,10 @@ export interface GuideFailure {
 export interface GuideThread {
   /** True once the thread has ended, with requests still open or not; `start` starts another one. */
   readonly isDead: boolean;
-  /** First sequence of the guide that it was busy with when last heard of; -1: none. Valid also when it is dead. */
+  /**
+   * First sequence of the guide that it was busy with at its last report; -1: none. Valid also when it is
+   * dead.
+   */
   readonly busyWith: number;
   start(): void;
   /** Ends the thread and drops all requests to it. */

@@ -5,7 +5,7 @@ import type { GrammarMatcher } from './grammar-matcher.js';
  * again.
  */
 export const MAX_SETS_OF_GUIDE = 8 * 2 ** 20;
-/** Most bytes that all kept guides take: those that nobody follows now with their automata, the others without. */
+/** Most bytes that all kept guides take: those not in use with their automata, the others without. */
 const MAX_KEPT_BYTES = 64 * 2 ** 20;
 
 interface Kept {
@@ -45,8 +45,8 @@ export class KeptMatchers {
   }
 
   /**
-   * Keeps the total below its limit, beginning with the guide used longest ago: a guide that nobody follows is removed,
-   * of others everything that can be found again.
+   * Keeps the total below its limit, beginning with the guide used longest ago: a guide that no request
+   * follows is removed, of others everything that can be found again.
    */
   trim(): void {
     let total = this.size;

@@ -40,7 +40,7 @@ export class StrayTokenError extends SkeinError {
   }
 }
 
-/** Makes the masks that a sequence needs next: behind its newest token, and behind each token of its draft. */
+/** Makes the masks that a sequence needs next: after its newest token, and after each token of its draft. */
 export class MaskJob {
   readonly step: number;
   readonly sequence: number;
@@ -67,8 +67,8 @@ export class MaskJob {
   }
 
   /**
-   * Continues with work of so many places; with 0 only as long as no work is needed. True: all masks are written. @throws
-   * GuideBudgetError
+   * Continues with work of this many places; with 0 only as long as no work is needed. True: all masks are
+   * written. @throws GuideBudgetError
    */
   goOn(fuel: number): boolean {
     this.#fuel = fuel;
@@ -108,8 +108,8 @@ export class MaskJob {
     note(here);
     for (const [i, token] of draft.entries()) {
       const next = yield* this.#makeDraftMask(here, token);
-      // Behind a draft token that does not follow the guide no token is allowed; the mask in front of it already keeps
-      // it from being drawn.
+      // After a draft token that does not follow the guide no token is allowed; the mask in front of it
+      // already keeps it from being drawn.
       if (next === null) {
         for (let ahead = i; ahead < draft.length; ahead++) guide.writeNone(row + ahead + 1);
         return;
@@ -120,7 +120,7 @@ export class MaskJob {
     }
   }
 
-  /** A draft is not part of the answer yet: if a mask behind it costs too much, that is no reason to fail. */
+  /** A draft is not part of the answer yet: if a mask after it costs too much, that is no reason to fail. */
   *#makeDraftMask(here: FollowedSequence, token: number): Generator<void, FollowedSequence | null> {
     try {
       const next = yield* this.#follow(here, token);
@@ -132,7 +132,7 @@ export class MaskJob {
     }
   }
 
-  /** The state in front of the given tokens: behind all earlier tokens, or at the beginning. */
+  /** The state before the given tokens: after all earlier tokens, or at the beginning. */
   #placeAt(sequence: number, position: number): FollowedSequence {
     const here = this.#guide.at(sequence);
     if (position === here.numTokens) return here;
@@ -160,8 +160,8 @@ export class MaskJob {
   }
 
   /**
-   * Makes the mask of some places. Whoever needs a mask of this grammar advances the walk that is under way there, even
-   * if another job began it.
+   * Makes the mask of some places. A job that needs a mask of this grammar advances the walk that is under
+   * way there, even if another job began it.
    */
   *#makeMask(places: Places): Generator<void> {
     const { matcher, trie } = this.#guide;

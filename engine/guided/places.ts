@@ -4,7 +4,7 @@ import type { GuideBudgetError } from './guide-budget.js';
 /** A step by one byte from some places to others. */
 export class Step {
   readonly places: Places;
-  /** Cost of finding the step, in places; always the same, whoever finds it. */
+  /** Cost of finding the step, in places; always the same, whichever job finds it. */
   readonly cost: number;
   /** Number of the walk that counted this step last: see MaskWalk. */
   walk = 0;
@@ -15,13 +15,13 @@ export class Step {
   }
 }
 
-/** All places of a grammar that a text can have led to, and the steps to the sets behind one more byte. */
+/** All places of a grammar that a text can have led to, and the steps to the sets after one more byte. */
 export class Places {
   /** Pairs (state, stack), each state one that takes a byte; sorted by stack and state. */
   pairs: readonly number[];
   /** True if the text may end here. */
   readonly isAccepting: boolean;
-  /** Bytes that can be told apart here, once a byte was asked for. */
+  /** Classes of bytes that differ here, once a byte was asked for. */
   classes: ByteClasses | null = null;
   /** Step of each class of bytes, once asked for; null: the byte does not fit. */
   steps: (Step | null | undefined)[] = NO_STEPS;

@@ -25,7 +25,7 @@ export function spend(steps: number): void {
   if (spent > limit) throw new ReadingWorkError(limit);
 }
 
-/** Reads a guide within so many steps. Reading is synchronous, so the count is always that of one guide. */
+/** Reads a guide within `steps` steps. Reading is synchronous, so the count is always that of one guide. */
 export function withinReadingWork<T>(steps: number, read: () => T): T {
   spent = 0;
   limit = steps;

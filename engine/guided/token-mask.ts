@@ -18,9 +18,9 @@ interface WalkedGrammar {
 }
 
 /**
- * A walk through a vocabulary's trie that makes the mask of some places: the tokens that fit behind a text. It can be
- * done in pieces. Its cost is counted as if nothing had been known before, each step once, so that it does not depend on
- * other requests; for this, only one walk at a time goes through the places of a grammar.
+ * A walk through a vocabulary's trie that makes the mask of some places: the tokens that fit after a text. It
+ * can be done in pieces. Its cost is counted as if nothing had been known before, each step once, so that it
+ * does not depend on other requests; for this, only one walk at a time goes through the places of a grammar.
  */
 export class MaskWalk {
   readonly places: Places;

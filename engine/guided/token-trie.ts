@@ -4,7 +4,7 @@
  *   tokens  "a" 5   "ab" 7   "b" 9        node     0 a   1 b   2 b
  *                                         depth    0     1     0
  *                                         token    5     7     9
- *                                         skip     2     2     3      the first node behind its subtree
+ *                                         skip     2     2     3      the first node after its subtree
  *
  * Tokens without bytes are left out: ids that the vocabulary does not use.
  */

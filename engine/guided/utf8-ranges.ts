@@ -62,7 +62,8 @@ export interface CharacterBytes {
   readonly states: number;
   readonly edges: number;
   /**
-   * (from, low, high, to) for each edge; OUTSIDE as `from` is the state in front of the character, as `to` the one behind.
+   * (from, low, high, to) for each edge; OUTSIDE as `from` is the state in front of the character, as `to`
+   * the one after it.
    */
   readonly ways: readonly number[];
 }

@@ -16,7 +16,7 @@ type Arrival = { adapter: ArrivedAdapter } | { error: unknown };
 
 /**
  * Adapters on their way in: requests whose adapters are new wait until these are read, in parts, one adapter after the
- * other. Requests that name such an adapter without its weights wait behind it, all others pass.
+ * other. Requests that name such an adapter without its weights wait for it, all others pass.
  *
  *   iteration   requests                         taken        read
  *   1           a: weights   b   c: weights      b            a, first part
@@ -24,7 +24,7 @@ type Arrival = { adapter: ArrivedAdapter } | { error: unknown };
  *   3           a, read   c: weights   a         a, a         c, first part
  */
 export class AdapterArrivals {
-  /** Whether others generate: else there is nobody to be held. */
+  /** Whether others generate: else no request is held up. */
   isBusy = false;
   readonly #base: AdapterBase;
   readonly #valuesAtOnce: number;
@@ -80,7 +80,10 @@ export class AdapterArrivals {
     return 0;
   }
 
-  /** The next adapter begins with the next iteration, also where nobody generates: a request without one may come. */
+  /**
+   * The next adapter begins with the next iteration, also where no request generates: a request without one
+   * may come.
+   */
   #finish(request: InferenceRequest, arrival: Arrival): 0 {
     this.#read.set(request, arrival);
     this.#current = null;

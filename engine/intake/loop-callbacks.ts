@@ -13,11 +13,11 @@ export interface IterationReport {
   responses: ResponseWriter;
   /** null if nothing was active (only refusals are sent). */
   stats: IterationStats | null;
-  /** The statistics string; null if nothing was active or nobody wants it. */
+  /** The statistics string; null if nothing was active or no consumer wants it. */
   json: string | null;
   /** Number of requests that can be taken now. */
   freePlaces: number;
-  /** Events of cached blocks; absent if there were none or nobody wants them. */
+  /** Events of cached blocks; absent if there were none or no consumer wants them. */
   kvEvents?: KvCacheEvent[];
 }
 

@@ -12,8 +12,8 @@ import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';
 /** Reports that go to the manager's thread even if the callbacks are a module. */
 export interface ModuleHost {
   /**
-   * Requests that the module brought: if the worker dies, the next worker tells its copy of the module that they have
-   * ended.
+   * Requests that the module brought: if the worker dies, the next worker informs its copy of the module that
+   * they have ended.
    */
   reportTaken(requestIds: bigint[]): void;
   /** Requests whose final response the module is about to get, or that are refused as duplicates. */

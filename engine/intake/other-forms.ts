@@ -6,7 +6,7 @@ import type { Tensor } from '../../callbacks/types.js';
  * Brings tensors that TensorRT-LLM's header (inferenceRequest.h) has in another form to that of this engine:
  *
  *   noRepeatNgramSize  [1]  its name of no_repeat_ngram_size
- *   input_lengths      [1]  tokens of input_ids that are the prompt; what is behind them is padding
+ *   input_lengths      [1]  tokens of input_ids that are the prompt; what follows them is padding
  *
  * @throws ParameterError for a length that input_ids does not have, or two sizes that differ
  */

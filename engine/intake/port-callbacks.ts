@@ -55,7 +55,7 @@ export class PortCallbacks implements LoopCallbacks {
   /** Resets that are to be reported. */
   readonly #resets: Extract<WorkerMessage, { type: 'cacheReset' }>[] = [];
   #blockAsks: BlockAsk[] = [];
-  /** Milliseconds between two formations; 0: nobody watches. */
+  /** Milliseconds between two formations; 0: no client watches. */
   #watchIntervalMs = 0;
   /** When a formation with requests in flight was last reported. */
   #watchedMs = Number.NEGATIVE_INFINITY;
@@ -163,9 +163,9 @@ export class PortCallbacks implements LoopCallbacks {
   }
 
   /**
-   * Called between two iterations: reports the requests in flight if somebody watches, and at once when all work has
-   * ended. The interval is that of formations with work: work that is shorter than it, with a rest after each, is
-   * still seen.
+   * Called between two iterations: reports the requests in flight if a client watches, and at once when all
+   * work has ended. The interval is that of formations with work: work that is shorter than it, with a rest
+   * after each, is still seen.
    */
   reportFormation(wasBusy: boolean, nowMs: number, describe: () => EngineFormation): void {
     if (this.#watchIntervalMs === 0) return;

@@ -99,7 +99,7 @@ export function validateRequest(
     returnLogProbs: readBool(inputs, 'return_log_probs'),
     topLogProbs: readInt(inputs, 'top_log_probs', 0, 0, limits.maxTopLogProbs),
     ...context,
-    // Beams are answered whole, in every iteration anew.
+    // Beams are answered whole, again in every iteration.
     returnContextProgress: context.returnContextProgress && streaming && sequences.beams === null,
     returnGenerationLogits: readBool(inputs, 'return_generation_logits'),
     priority: readPriority(request.priority),

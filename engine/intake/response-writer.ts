@@ -154,8 +154,8 @@ export class ResponseWriter extends columnHolder(RESPONSE_TABLE) implements Resp
 
   /**
    * A copy of exactly the filled part, in one buffer, which may be transferred: the cost of a post depends on the
-   * number of buffers. Rows of logits are not copied; their buffers belong to nobody else and may be transferred too
-   * (see transferables).
+   * number of buffers. Rows of logits are not copied; their buffers have no other owner and may be
+   * transferred too (see transferables).
    */
   snapshot(): ResponseBatch {
     const { count, errors, returned } = this;

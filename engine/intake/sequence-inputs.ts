@@ -16,8 +16,8 @@ const DEFAULT_EARLY_STOPPING = 1;
  * Reads the number of sequences that a request generates side by side, and how:
  *
  *   beam_width              more than 1: beam search, with len_penalty and early_stopping (1: true, 0: false, else: never)
- *   num_return_sequences    so many are drawn, independently of each other
- *   best_of                 so many are drawn, and the best num_return_sequences of them returned
+ *   num_return_sequences    number of sequences drawn, independently of each other
+ *   best_of                 number drawn, of which the best num_return_sequences are returned
  */
 export function readSequences(
   inputs: Inputs,

@@ -7,17 +7,21 @@ import type { RunningSteps } from './iteration.js';
 /** One of its own each time: its buffer may go to another thread. */
 const nothing = (): BlockContents => ({ numBlocks: 0, bytes: new Uint8Array(0) });
 
-/** Whether blocks can be moved at all: an executor gives them, and they hold something, or there are states behind them. */
+/**
+ * Whether blocks can be moved at all: an executor gives them, and they hold something, or there are states
+ * after them.
+ */
 export function canMove(access: BlockAccess | undefined): boolean {
   return access !== undefined && (access.bytesPerBlock > 0 || access.states !== undefined);
 }
 
 /**
  * Moves cached blocks out of this engine, and those of equal engines into it. Called between two iterations. A model with states begins
- * a prompt only behind blocks whose states it has: the blocks up to a snapshot are moved, and the snapshot behind them.
+ * a prompt only after blocks whose states it has: the blocks up to a snapshot are moved, and then the
+ * snapshot.
  *
  *   bytes   | block 0 | block 1 | ... | block n - 1 |                     bytesPerBlock each
- *   state   | the states behind block n - 1 |                             of a model that has states
+ *   state   | the states after block n - 1  |                             of a model that has states
  *
  * Where no layer attends, blocks have no bytes; the tree counts them all the same, and the states are moved alone.
  */
@@ -33,8 +37,9 @@ export class BlockTransfer {
   }
 
   /**
-   * The content of the cached full blocks that another engine may find of the prompt, and behind it that of the states behind them, of as many as fit
-   * into `maxBytes`. None where there are none, where the executor gives none, and while a step runs beside the loop.
+   * The content of the cached full blocks that another engine may find of the prompt, followed by that of the
+   * states after them, of as many as fit into `maxBytes`. None where there are none, where the executor gives
+   * none, and while a step runs in parallel with the loop.
    */
   read(prompt: PromptBlocks, maxBytes: number): BlockContents {
     const access = this.#access();
@@ -53,7 +58,7 @@ export class BlockTransfer {
     return this.#access() !== null;
   }
 
-  /** The content of these blocks, and behind it that of these slots for states. Only where canRead is true. */
+  /** The content of these blocks, followed by that of these slots for states. Only where canRead is true. */
   readContents(blocks: ArrayLike<number>, slots: readonly number[]): Uint8Array<ArrayBuffer> {
     const access = this.#access()!;
     const { states } = access;
@@ -65,7 +70,10 @@ export class BlockTransfer {
     return bytes;
   }
 
-  /** Number of full blocks, from the start of the prompt on, that need not be brought: a prompt can begin behind them. */
+  /**
+   * Number of full blocks, from the start of the prompt on, that need not be brought: a prompt can begin
+   * after them.
+   */
   count(prompt: PromptBlocks): number {
     return this.#access() === null ? 0 : this.#usable(prompt).blocks.length;
   }
@@ -93,7 +101,10 @@ export class BlockTransfer {
     return Math.max(0, has - first);
   }
 
-  /** Makes the states behind the prompt's first `length` tokens a snapshot, unless there is one or they are not finite. */
+  /**
+   * Makes the states after the prompt's first `length` tokens a snapshot, unless there is one or they are not
+   * finite.
+   */
   #writeState({ states }: BlockAccess, prompt: PromptBlocks, length: number, bytes: Uint8Array): void {
     if (states === undefined || bytes.length !== states.bytesPerSlot) return;
     this.#kvCache.adoptState(prompt, length, (slot) => {
@@ -104,7 +115,8 @@ export class BlockTransfer {
   }
 
   /**
-   * The blocks that a prompt can begin behind, as far as they lie within `limit` tokens, and the slot of the states behind the last one;
+   * The blocks that a prompt can begin after, as far as they lie within `limit` tokens, and the slot of the
+   * states after the last one;
    * -1: the model has no states. The last token is always computed, for its logits.
    */
   #usable(prompt: PromptBlocks, limit = Number.POSITIVE_INFINITY): { blocks: Int32Array; state: number } {

@@ -81,8 +81,8 @@ export class SerialCalls implements CallRunner {
  * A micro-batch whose logits JavaScript has to read is sampled when it is finished. Where the executor cannot begin its forward
  * alone, that runs in the loop's own thread too, at the point where others are waited for.
  *
- * A micro-batch without another beside it runs in the loop's own thread, as without turns: there is nothing to hide behind
- * it, and waking another thread twice would only cost time.
+ * A micro-batch that runs alone does so in the loop's own thread, as without turns: there is nothing to hide
+ * behind it, and waking another thread twice would only cost time.
  */
 export class OverlappedCalls implements CallRunner {
   readonly #parts: RunnerParts;

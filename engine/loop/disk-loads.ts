@@ -18,11 +18,11 @@ interface Load {
   promptLength: number;
   /** Hashes of its blocks from number 0 on, as far as they are to be cached. */
   hashes: number[];
-  /** Hashes of blocks behind these, which are there without states. */
+  /** Hashes of blocks after these, which are there without states. */
   behind: number[];
   /** Number of the next block to ask for; -1: nothing has been asked for. */
   next: number;
-  /** Whether the states behind the last block have still to be asked for. */
+  /** Whether the states after the last block have still to be asked for. */
   needsState: boolean;
   /** Parts that have been asked for, oldest first. */
   parts: { readId: number; first: number; count: number; hasState: boolean }[];
@@ -45,7 +45,8 @@ export interface LoadsOptions {
  *   prompt     | 0 | 1 | 2 | 3 | 4 | 5 | 6 | ..          in the cache 0 and 1, on the disk 2 to 5
  *   asked for          |--part-|--part-|                  2 and 3, then 4 and 5 while those are written to the pool
  *
- * Where the model has states, a prompt can begin only behind blocks whose states are there: it is read up to the last of these.
+ * Where the model has states, a prompt can begin only after blocks whose states are there: it is read up to
+ * the last of these.
  */
 export class DiskLoads {
   readonly #options: LoadsOptions;

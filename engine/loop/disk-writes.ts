@@ -17,7 +17,7 @@ export interface WritesOptions {
   minPriority: number;
 }
 
-/** What is on the disk, and the writing of what is not: blocks, and the states behind some of them. */
+/** What is on the disk, and the writing of what is not: blocks, and the states after some of them. */
 export class DiskWrites {
   readonly #options: WritesOptions;
   #known = new Set<DiskKey>();

@@ -11,11 +11,12 @@ import type { IterationCounts } from './loop-statistics.js';
 
 export interface DraftStageOptions {
   maxNumTokens: number;
-  /** Rows of logits that the executor has for drafts, beside one for each sequence. */
+  /** Rows of logits that the executor has for drafts, besides one for each sequence. */
   maxDraftRows: number;
   /**
-   * Drafts may take free blocks, since nobody else is scheduled until they are given back. False with overlap: while a
-   * draft is in flight the other micro-batch is scheduled, and must find as many blocks as without drafts.
+   * Drafts may take free blocks, since no other request is scheduled until they are given back. False with
+   * overlap: while a draft is in flight the other micro-batch is scheduled, and must find as many blocks as
+   * without drafts.
    */
   takesBlocks: boolean;
 }
@@ -62,7 +63,7 @@ export class DraftStage {
     this.#fitIntoBlocks([...jumping, ...drafting], spareBlocks);
   }
 
-  /** Generating requests among these that may have another token behind the newest one. */
+  /** Generating requests among these that may have another token after the newest one. */
   #candidates(
     chunks: Chunks,
     { spareRows }: DraftRoom,
@@ -78,8 +79,8 @@ export class DraftStage {
   }
 
   /**
-   * Takes the tokens that a guide forces, before other drafts and even beside contexts: these tokens need their rows in
-   * any case, now or one by one later.
+   * Takes the tokens that a guide forces, before other drafts and even together with contexts: these tokens
+   * need their rows in any case, now or one by one later.
    */
   #jump({ request, most }: DraftCandidate, room: DraftRoom): void {
     const tokens = this.#guided.forcedBehind(request);

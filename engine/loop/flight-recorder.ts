@@ -4,7 +4,7 @@ import type { IterationCounts } from './loop-statistics.js';
 
 /** Numbers of a step in FlightRecord.steps: id, kind, begin, end, from, tokens. */
 export const NUMBERS_PER_STEP = 6;
-/** Most steps kept until somebody takes them; beyond that the oldest are forgotten. */
+/** Most steps kept until they are read; beyond that the oldest are forgotten. */
 export const MAX_STEPS = 512;
 const CHUNK = 0;
 const PAUSE = 1;
@@ -38,9 +38,9 @@ export class FlightRecorder {
   readonly #interToken = new LatencyWindow();
 
   /**
-   * Notes that a request's step of this iteration computes so many tokens of its context, behind `from`; after the last
-   * chunk it generates. The step begins when it is packed, not with the iteration, which begins before it asks for
-   * requests.
+   * Notes that a request's step of this iteration computes this many tokens of its context, after `from`;
+   * after the last chunk it generates. The step begins when it is packed, not with the iteration, which
+   * begins before it asks for requests.
    */
   noteChunk(
     requestId: bigint,
@@ -62,7 +62,7 @@ export class FlightRecorder {
     this.#firstToken.note(ms, nowMs);
   }
 
-  /** Notes that a request got so many tokens at once, and the time since the one before. */
+  /** Notes that a request got `count` tokens at once, and the time since the one before. */
   noteTokens(count: number, ms: number, nowMs: number): void {
     this.#interToken.note(ms / count, nowMs, count);
   }

@@ -103,8 +103,8 @@ export class GuidedDecoding {
   }
 
   /**
-   * Tokens that the guide forces behind the newest one, if known already: the thread sends them after its masks, and
-   * nobody waits for them.
+   * Tokens that the guide forces after the newest one, if known already: the thread sends them after its
+   * masks, and no request waits for them.
    */
   forcedBehind(request: LlmRequest): Int32Array {
     const guided = this.#guided.get(request);

@@ -24,7 +24,7 @@ export class GuidedRequest {
   isSlow = false;
   /** Number of looks for masks that were asked for before the request was scheduled. */
   looks = 0;
-  /** Tokens forced behind those that the step may draw: position, token, count and tokens, for each. */
+  /** Tokens forced after those that the step may draw: position, token, count and tokens, for each. */
   forced: Int32Array[] = [];
   /** Number of these tokens that are worth a row, at most. */
   reach = MAX_FORCED_TOKENS;
@@ -35,11 +35,11 @@ export class GuidedRequest {
   readonly #numRows: number;
   /** Number of tokens of each sequence that the thread knows. */
   #numKnown: number[];
-  /** The request's masks: a row for each sequence, and behind it one for each token of a draft. */
+  /** The request's masks: a row for each sequence, followed by one for each token of a draft. */
   #masks: Int32Array | null = null;
   /** Memory that the thread writes masks to from the next request on. */
   #nextMasks: SharedArrayBuffer | null = null;
-  /** Number of tokens behind which the present or requested masks apply; -1: none. */
+  /** Number of tokens after which the present or requested masks apply; -1: none. */
   #end = -1;
   /** Sequences whose masks have not come yet. */
   readonly #missing = new Set<number>();
@@ -61,12 +61,12 @@ export class GuidedRequest {
     return this.request.numTokens - this.request.originalPromptLength;
   }
 
-  /** True if the masks behind its newest tokens have come. */
+  /** True if the masks after its newest tokens have come. */
   get hasMasks(): boolean {
     return this.isAsked && this.#missing.size === 0;
   }
 
-  /** True if the masks behind its newest tokens were asked for. */
+  /** True if the masks after its newest tokens were asked for. */
   get isAsked(): boolean {
     return this.#end === this.end;
   }
@@ -112,7 +112,7 @@ export class GuidedRequest {
           );
   }
 
-  /** Asks for the masks behind its newest tokens: appends the request to `entries`. */
+  /** Asks for the masks after its newest tokens: appends the request to `entries`. */
   ask(step: number, jumps: boolean, entries: number[]): void {
     const { request, end } = this;
     const { draftLength } = request;
@@ -123,7 +123,7 @@ export class GuidedRequest {
     this.#missing.clear();
     for (const sequence of request.live) {
       const known = this.#numKnown[sequence.index]!;
-      // The sequence went back and generates anew from here, so the thread follows it from its beginning.
+      // The sequence went back and generates again from here, so the thread follows it from its beginning.
       const position = known <= end ? known : 0;
       const number = this.first + sequence.index;
       entries.push(number, position, end - position, draftLength, jumps ? 1 : 0);

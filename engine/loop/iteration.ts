@@ -13,7 +13,7 @@ export interface Iteration {
   /** Number of the iteration in its report. */
   readonly number: number;
   readonly startMs: number;
-  /** The least number that none of the micro-batches beside it has; always 0 where none run beside it. */
+  /** The least number that no micro-batch running at the same time has; always 0 where none run. */
   microBatchId: number;
   readonly counts: IterationCounts;
 }

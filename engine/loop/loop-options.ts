@@ -29,7 +29,10 @@ export interface LoopOptions {
    * false. Not with V1. With an executor of several stages as many take turns as there are stages, whatever this says.
    */
   enableTrtOverlap?: boolean;
-  /** Fewest requests of a micro-batch beside another one; default DEFAULT_MIN_MICRO_BATCH_SIZE, and 1 where there are stages. */
+  /**
+   * Fewest requests of a micro-batch while another runs; default DEFAULT_MIN_MICRO_BATCH_SIZE, and 1 where
+   * there are stages.
+   */
   minMicroBatchSize?: number;
   /** Most requests that can be active at once. */
   maxNumSequences: number;
@@ -70,7 +73,7 @@ export interface LoopEnvironment {
    * maxBatchSize. Not with V1.
    */
   drafts?: DraftPolicy;
-  /** Memory that the draft model takes beside the executor's, for the statistics; default: none. */
+  /** Memory that the draft model takes besides the executor's, for the statistics; default: none. */
   draftMemory?: ExecutorMemory;
   /** Bytes of experts read from the disk since the start, those of a draft model included; default: none are. */
   expertReadBytes?: () => number;

@@ -12,7 +12,7 @@ export interface IterationCounts {
   pausedRequests: number;
   completedRequests: number;
   contextTokens: number;
-  /** Work that the iteration's time depends on beside contextTokens: see IterationWork. */
+  /** Work that the iteration's time depends on besides contextTokens: see IterationWork. */
   contextPairs: number;
   /** Context tokens whose logits were computed to be returned. */
   returnedRows: number;

@@ -25,7 +25,7 @@ export class MicroBatchSplit {
   #hasWaited = false;
   #runsTogether = false;
 
-  /** @param running tells how many of the parts are in flight */
+  /** @param running returns how many of the parts are in flight */
   constructor(
     minimum = DEFAULT_MIN_MICRO_BATCH_SIZE,
     parts = 2,
@@ -36,7 +36,7 @@ export class MicroBatchSplit {
     this.#running = running;
   }
 
-  /** True if the next micro-batch is the only one: nothing will run beside it. */
+  /** True if the next micro-batch is the only one: no other will run at the same time. */
   get runsTogether(): boolean {
     return this.#runsTogether;
   }

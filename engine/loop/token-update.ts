@@ -65,7 +65,7 @@ export class TokenUpdate {
     this.#drafts?.noteRows(ended);
   }
 
-  /** Takes the draft's tokens as far as they equal the drawn ones, and the token drawn behind them. */
+  /** Takes the draft's tokens as far as they equal the drawn ones, and the token drawn after them. */
   #take(request: LlmRequest, drawn: DrawnForRequest, counts: IterationCounts, nowMs: number): void {
     const { output, firstRow, numRows } = drawn;
     const accepted = request.numAccepted(output, firstRow);

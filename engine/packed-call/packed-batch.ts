@@ -39,7 +39,7 @@ export interface PromptTableRows {
   readonly table: Float32Array;
 }
 
-/** The flat arrays of a batch that are packed anew in each iteration. */
+/** The flat arrays of a batch that are packed again in each iteration. */
 export const PACKED_COLUMNS = {
   tokenIds: column('i32', 'token'),
   /** Positions for RoPE: the tokens' places, or positions that the request gives. */
@@ -72,7 +72,7 @@ export const PACKED_COLUMNS = {
   stateReplays: column('i32', 'sequence'),
   /** First snapshot of each sequence's states; written for networks that have states alone. */
   snapshotStart: startColumn('sequence'),
-  /** Rows of T behind which the states are copied, ascending, and the slots that they are copied to. */
+  /** Rows of T after which the states are copied, ascending, and the slots that they are copied to. */
   snapshotRows: column('i32', 'snapshot'),
   snapshotSlots: column('i32', 'snapshot'),
 } as const;
@@ -141,6 +141,6 @@ export interface PackedBatch extends ColumnArrays<typeof PACKED_COLUMNS>, Column
   readonly segments?: Int32Array;
   /** Rows for the op rowInput [T x width]; absent for networks without it. */
   readonly rowInputs?: Float32Array;
-  /** Memory for the rows of the op keepRows [T x width]; null or absent: nobody wants them. */
+  /** Memory for the rows of the op keepRows [T x width]; null or absent: they are not wanted. */
   readonly keptRows?: Float32Array | null;
 }

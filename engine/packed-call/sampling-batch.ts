@@ -105,7 +105,7 @@ export interface SamplingBatch
    * Rows that draw against a token of a draft, rows ascending; absent or empty: none. Greedy rows are never among them.
    */
   readonly draftRows?: readonly DraftRow[];
-  /** Added to the logits of some rows behind all other penalties, rows ascending; absent or empty: none. */
+  /** Added to the logits of some rows after all other penalties, rows ascending; absent or empty: none. */
   readonly penalties?: readonly RowBias[];
   /** Rows that draw by a chain of filters, rows ascending; absent or empty: none. A greedy row takes no notice of it. */
   readonly chains?: readonly RowChain[];

@@ -26,8 +26,9 @@ export function fingerprintWithAdapter(engine: string, digest: string): string {
 }
 
 /**
- * Salt under which the blocks of a request with an adapter are kept. A task may get other weights once nobody uses it, so the
- * task's number in the key of its blocks is not enough: blocks computed with the former weights must not be found.
+ * Salt under which the blocks of a request with an adapter are kept. A task may get other weights once it is
+ * unused, so the task's number in the key of its blocks is not enough: blocks computed with the former
+ * weights must not be found.
  */
 export function saltWithAdapter(salt: bigint, fingerprint: string): bigint {
   return createHash('sha256').update(`${salt} ${fingerprint}`).digest().readBigUInt64LE();

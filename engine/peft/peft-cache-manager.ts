@@ -12,7 +12,7 @@ import { type CachePages, type PageSizes, pagesOfAdapter, whyAdapterIsTooLarge }
 /** An adapter's part in a request, fixed from the request's admission to its end. */
 export interface AdapterUse {
   readonly taskId: bigint;
-  /** Pages that the adapter takes on the device, whoever else uses it. */
+  /** Pages that the adapter takes on the device, regardless of its other users. */
   readonly pages: number;
   /** Digest of its weights. */
   readonly fingerprint: string;
@@ -29,7 +29,7 @@ interface HeldAdapter {
  *                 admit, with weights                         ensure                       drainChanges
  *   request  --------------------------->  host cache  ------------------->  device slots -------------> executor
  *            admit, without: must be here      |                                  |
- *                                              | nobody uses it, room is needed   | no step uses it, room is needed
+ *                                              | it is unused, room is needed     | no step uses it, room is needed
  *                                              v                                  v
  *                                         gone, also from its slot           stays in the host cache
  *
@@ -110,7 +110,7 @@ export class PeftCacheManager {
 
   /**
    * Brings the adapters of a step to the device and holds them there until `endStep`. Returns those for which there is no room
-   * beside the steps that run; they are not held.
+   * with the steps that run; they are not held.
    */
   ensure(taskIds: readonly bigint[]): bigint[] {
     return this.#device.hold(taskIds, (taskId) => {
@@ -177,7 +177,7 @@ export class PeftCacheManager {
     for (const { id, value } of evicted) this.#drop(id, value);
   }
 
-  /** Its own pages count as room, since nobody uses them. */
+  /** Its own pages count as room, since they are unused. */
   #checkReplaceable(taskId: bigint, pages: number): void {
     const uses = this.#host.uses(taskId);
     if (uses > 0) {

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { joinedBytes } from '../../base/joined-arrays.js';
 
-/** What rank 0 tells the others to do. */
+/** What rank 0 orders the others to do. */
 export const CALL_KINDS = {
   /** Bytes of a call that does not fit into the memory at once; the last piece has the kind of the call. */
   piece: 0,
@@ -21,8 +21,8 @@ export type CallKind = (typeof CALL_KINDS)[keyof typeof CALL_KINDS];
 export type CallArray = Int32Array | Float32Array | Uint8Array;
 
 /**
- * Calls in the memory of a group. They lie one behind the other, so that rank 0 can write the next ones while others still read; a
- * call is written over when all have answered it:
+ * Calls in the memory of a group. They lie one after the other, so that rank 0 can write the next ones while
+ * others still read; a call is written over when all have answered it:
  *
  *   memory   table: where the last TABLE calls begin | ring: call 7, free, call 4, call 5, call 6
  *   call     header: kind, bytes, checksum | body: number of arrays, bytes of each | array 0 | array 1 ...     each at a multiple of 8
@@ -102,7 +102,7 @@ export class CallWriter {
     header[CHECKSUM] = crc32(body) | 0;
   }
 
-  /** Room for the next call, behind the newest one or at the beginning; null: there is none. */
+  /** Room for the next call, after the newest one or at the beginning; null: there is none. */
   #place(bytes: number): number | null {
     const number = (this.#progress.callNumber() + 1) >>> 0;
     const answered = this.#progress.answeredByAll();
@@ -120,7 +120,7 @@ export class CallWriter {
 }
 
 /**
- *   oldest is in front   | free | oldest ... newest | free |        behind the newest, or else at the beginning
+ *   oldest is in front   | free | oldest ... newest | free |        after the newest, or else at the beginning
  *   newest is in front   | ... newest | free | oldest ... |         in between
  */
 function beginOf(size: number, length: number, oldest?: number, newestEnd?: number): number | null {

@@ -35,8 +35,9 @@ const OPEN_LIMIT_MS = 900_000;
  *   rank 0, stage 0   begin A, begin B: | A | B | finish A: logits, sampling | copies, begin C: | copies | C |
  *   rank 1, stage 1                         | A | B                                             | copies     | C
  *
- * Nobody waits for the answers of steps and copies: a rank that cannot follow ends the group. Other calls have an answer, and all begun
- * steps are computed first: a rank that waits for rank 0 to take its logits could not give it.
+ * No caller waits for the answers of steps and copies: a rank that cannot follow ends the group. Other calls
+ * have an answer, and all begun steps are computed first: a rank that waits for rank 0 to take its logits
+ * could not give it.
  *
  * Samples, drafts, guides and everything else that decides run on rank 0 alone.
  */

@@ -3,8 +3,8 @@ import type { RequestProgress } from './request-progress.js';
 
 /**
  * The requests in flight: by id, and as the list that the schedulers walk, by descending priority and then in order of
- * arrival. A paused request keeps its place. With a limit to waiting, a request that has waited so many iterations (not
- * only in a row) goes in front of all that came later, and no later one is put before it.
+ * arrival. A paused request keeps its place. With a limit to waiting, a request that has waited this many
+ * iterations (not only in a row) goes in front of all that came later, and no later one is put before it.
  */
 export class ActiveRequests<R extends RequestProgress> {
   readonly #byId = new Map<bigint, R>();

@@ -25,13 +25,13 @@ const NO_SEQUENCES: readonly GeneratedSequence[] = [];
  *   beyond the cap    [ p p p p p   g | r r ]         promptLength 6: r r are known, but generated again
  *   with several      [ p p p p p | r r r ]           promptLength 5: which of their tokens would be the prompt's?
  *
- * A request that has generated tokens elsewhere enters as if it had been paused behind them.
+ * A request that has generated tokens elsewhere enters as if it had been paused after them.
  *
  *   context --(last chunk: a token)--> generation --(stop condition, cancel, error)--> complete
  *      ^------------------- pause ----------|
  *
- * A draft stands behind its known tokens until the results of its step have been read; only a request with one sequence
- * can have a draft:
+ * A draft follows its known tokens until the results of its step have been read; only a request with one
+ * sequence can have a draft:
  *
  *   with a draft      [ p p p p p | g g g ] d d d     draftLength 3: rows for the last g and each d
  *
@@ -59,7 +59,7 @@ export class LlmRequest extends RequestProgress {
   isAnswered = false;
   /** Number of the client's prompt tokens that have been done at some time: a pause does not take it back. */
   contextDone = 0;
-  /** The same as far as a response has told it. */
+  /** The part of it that responses have reported. */
   contextTold = 0;
   /** It has not begun to run yet, or is paused. */
   isWaiting = true;
@@ -172,7 +172,7 @@ export class LlmRequest extends RequestProgress {
     return this.beams?.hasNews ?? this.sequences.some((sequence) => this.isNews(sequence));
   }
 
-  /** True if its prompt is further than responses have told, and they are to tell it. */
+  /** True if its prompt is further than responses have reported, and they are to report it. */
   get hasProgress(): boolean {
     return this.spec.returnContextProgress && this.contextDone > this.contextTold;
   }
@@ -190,7 +190,10 @@ export class LlmRequest extends RequestProgress {
     return this.numTokens === sequence.numKnown;
   }
 
-  /** Number of tokens behind numTokens that are known, from before a pause or from elsewhere: the best of drafts. */
+  /**
+   * Number of tokens after numTokens that are known, from before a pause or from elsewhere: the best of
+   * drafts.
+   */
   get numReplayed(): number {
     return this.#group.first.numKnown - this.numTokens;
   }
@@ -207,7 +210,10 @@ export class LlmRequest extends RequestProgress {
     return countAccepted(draft, drawn, firstRow);
   }
 
-  /** Called once, before the request becomes active: it goes on behind the tokens that it has generated elsewhere. */
+  /**
+   * Called once, before the request becomes active: it goes on after the tokens that it has generated
+   * elsewhere.
+   */
   goOnFromElsewhere(limits: ResumeLimits): void {
     if (!this.isComplete) this.enterPaused(this.#group.first.numFromElsewhere, limits);
   }

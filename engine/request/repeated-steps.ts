@@ -12,7 +12,10 @@ export function mayRepeat(
   return kvCache.states === null || rowsToRepeat(request, kvCache) > 0;
 }
 
-/** Number of rows of the request's steps, beside those of its draft, that are logged as a draft so that they can be computed again. */
+/**
+ * Number of rows of the request's steps, besides those of its draft, that are logged as a draft so that they
+ * can be computed again.
+ */
 export function rowsToRepeat(
   { spec, sequences }: LlmRequest,
   { states, longestDraft }: Pick<KvCacheManager, 'states' | 'longestDraft'>,

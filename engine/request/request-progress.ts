@@ -86,8 +86,8 @@ export abstract class RequestProgress implements SchedulableRequest {
   }
 
   /**
-   * Begins the context behind the part found in the cache; the running chunk ends with the prompt at the latest. It has no token where it
-   * would cut a span that begins here.
+   * Begins the context after the part found in the cache; the running chunk ends with the prompt at the
+   * latest. It has no token where it would cut a span that begins here.
    */
   beginContext(found: ReuseCounts): void {
     this.contextPosition = found.reusedTokens;
@@ -131,7 +131,9 @@ export abstract class RequestProgress implements SchedulableRequest {
     this.#startAgain(limits);
   }
 
-  /** Called before its first step: puts it into the state after a pause behind so many generated tokens. */
+  /**
+   * Called before its first step: puts it into the state after a pause that follows `generatedLength` tokens.
+   */
   protected enterPaused(generatedLength: number, limits: ResumeLimits): void {
     this.generatedLength = generatedLength;
     this.#startAgain(limits);

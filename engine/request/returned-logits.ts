@@ -65,7 +65,7 @@ function heldTopLogProbs(options: ReturnOptions): { context: number; generation:
  *
  *   prompt p0 p1 p2 p3 | g4 g5        context logits of p0..p3, generation logits of g4, g5
  *   row    0  1  2  3    4            row t holds the logits of token t + 1: g4 is drawn from row 3
- *   chunks [0 1] [2 3]                each asks for its rows in place, behind those that are there
+ *   chunks [0 1] [2 3]                each asks for its rows in place, after those that are there
  *   paused, resumed [0 1 2 3 4]       asks for nothing of the prompt again
  */
 export class ReturnedLogits {
@@ -242,7 +242,8 @@ export class ReturnedLogitsBudget {
   }
 
   /**
-   * Reason why the request is refused: its rows never fit, or not beside those that other requests hold now; else null.
+   * Reason why the request is refused: its rows never fit, or not with those that other requests hold now;
+   * else null.
    */
   whyRefused(options: ReturnOptions): RequestFailure | null {
     const bytes = this.#bytesOf(options);

@@ -4,7 +4,7 @@ import type { ModelType } from '../../callbacks/gpt-manager-options.js';
 export interface PaddingRoom {
   /** Number of padding sequences in one step. */
   sequences: number;
-  /** Number of KV blocks behind those of the pool. */
+  /** Number of KV blocks after those of the pool. */
   blocks: number;
 }
 

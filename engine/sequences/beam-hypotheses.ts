@@ -1,7 +1,7 @@
 import type { BeamParams } from './beam-params.js';
 import type { GeneratedSequence } from './generated-sequence.js';
 
-/** A sequence and its score beside others of its search. */
+/** A sequence and its score, to be compared with others of its search. */
 export interface Hypothesis {
   sequence: GeneratedSequence;
   score: number;

@@ -12,8 +12,8 @@ export type EarlyStopping = boolean | 'never';
 
 /**
  * Number of candidates that each beam brings to a step. The search goes on with the best `width` candidates that do not end
- * a hypothesis, and at most `endings` tokens do end one: so many candidates always contain them, and the best `width` of
- * all too.
+ * a hypothesis, and at most `endings` tokens do end one: that many candidates always contain them, and the
+ * best `width` of all too.
  */
 export function candidatesPerBeam({ width }: BeamParams, endings: number): number {
   return width + endings;

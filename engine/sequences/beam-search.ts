@@ -34,11 +34,12 @@ interface Candidate {
  *                                                3   beam 0 + b   -3.9
  *   parents [1, 0]
  *
- * Candidates that end are kept if they are among the first `width`, and good enough beside other ended ones; the best
- * `width` of the candidates that do not end go on. A search that begins with fewer candidates than beams has beams of sum
+ * Candidates that end are kept if they are among the first `width`, and good enough compared with other ended
+ * ones; the best `width` of the candidates that do not end go on. A search that begins with fewer candidates
+ * than beams has beams of sum
  * -Infinity, which are never answered as long as there are others.
  *
- * A pause drops all generated tokens, since nobody knows which of them will stay; the same bits come again.
+ * A pause drops all generated tokens, since it is unknown which of them will stay; the same bits come again.
  */
 export class BeamSearch implements SequenceGroup {
   readonly #spec: RequestSpec;

@@ -2,7 +2,7 @@ import type { SharedPrefix } from '../../kvcache/kv-cache-manager.js';
 import { TOKENS_OF_A_NAME } from '../../kvcache/prefix-sharing.js';
 import type { PromptTable } from './request-spec.js';
 
-/** What the KV cache is told of a prompt's pictures. */
+/** What the KV cache needs to know of a prompt's pictures. */
 export type CachedPictures = Pick<SharedPrefix, 'spans' | 'forksAt'>;
 
 /**

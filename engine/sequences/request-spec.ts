@@ -79,7 +79,7 @@ export interface RequestSpec {
   numReturned: number;
   streaming: boolean;
   returnLogProbs: boolean;
-  /** Number of most probable tokens to report beside each token; 0 = none. */
+  /** Number of most probable tokens to report with each token; 0 = none. */
   topLogProbs: number;
   /** True if responses tell how far the prompt is, until it is done. */
   returnContextProgress: boolean;
@@ -88,7 +88,7 @@ export interface RequestSpec {
   returnGenerationLogits: boolean;
   /** True if the log-prob of each prompt token, given those before it, is returned. */
   returnContextLogProbs: boolean;
-  /** Number of most probable tokens to report beside each prompt token; 0 = none. */
+  /** Number of most probable tokens to report with each prompt token; 0 = none. */
   topContextLogProbs: number;
   priority: number;
   /** Milliseconds since the epoch; null = when the loop takes it. */

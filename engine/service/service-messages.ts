@@ -17,5 +17,5 @@ export interface ServiceCommand {
 /** What became of a batch; batches are answered in order. */
 export type ServiceMessage = { type: 'result'; result: unknown } | { type: 'thrown'; error: ErrorRecord };
 
-/** The module that a service's worker runs: a file beside this one, also where both are bundled. */
+/** The module that a service's worker runs: a file next to this one, also where both are bundled. */
 export const serviceWorkerScript = (): URL => new URL('./service-worker.js', import.meta.url);

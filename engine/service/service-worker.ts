@@ -64,7 +64,7 @@ async function load(code: ModelCode, module: string, file: string): Promise<Tran
   }
 }
 
-/** Places in the module and beside it are told as `squares.mjs:3:11`. */
+/** Places in the module and next to it are reported as `squares.mjs:3:11`. */
 function codeOf(module: string): ModelCode {
   const directory = module.startsWith('file:') ? dirname(fileURLToPath(module)) : process.cwd();
   return new ModelCode({ directory, versionDirectory: directory, version: '' });

@@ -1,6 +1,6 @@
 import type { GroupShape } from './rank-shape.js';
 
-/** An executor beside others of its group that share the machine: number `index` of `count`. */
+/** One of the executors of a group that share the machine: number `index` of `count`. */
 export interface PlaceOfRank {
   index: number;
   count: number;
@@ -37,7 +37,10 @@ export interface GroupHandle {
   awaitAnswers(limitMs?: number): number;
   /** Rank 0: number of the last call that all others have answered. */
   answeredByAll(): number;
-  /** The others: waits for a call behind number `last`; returns the number of the last one, or `last` after timeoutMs. */
+  /**
+   * The others: waits for a call after number `last`; returns the number of the last one, or `last` after
+   * timeoutMs.
+   */
   awaitCall(last: number, timeoutMs: number): number;
   /** Answers a call; error: a sentence, empty where it went well. */
   answer(call: number, result: number, error: string): void;

@@ -8,7 +8,7 @@ export interface GroupShape {
   pipelineParallelSize: number;
 }
 
-/** A model cannot be parted among so many ranks. */
+/** A model cannot be parted among this number of ranks. */
 export class RankPlanError extends SkeinError {
   override name = 'RankPlanError';
   override readonly code = 'SKEIN_RANK_PLAN';

@@ -82,7 +82,9 @@ class StageWriter {
   /** Place of the rank in its stage. */
   readonly #place: number;
   readonly #heads: HeadShare[];
-  /** Values that hold queries, keys and values: a rank has its own heads, narrower, and nobody reads all of it. */
+  /**
+   * Values that hold queries, keys and values: a rank has its own heads, narrower, and no op reads all of it.
+   */
   readonly #qkvs: ReadonlySet<number>;
   readonly #weights = new Map<string, RankWeight>();
   readonly #ops: RankOp[] = [];

@@ -17,7 +17,7 @@ export interface BatcherSimulationInput {
   readonly arrivals: readonly BatcherArrival[];
 }
 
-/** Points of a distribution, in the unit of what is told. */
+/** Points of a distribution, in the unit of the reported value. */
 export interface Spread {
   mean: number;
   p50: number;
@@ -39,7 +39,7 @@ export interface BatcherSimulationResult {
   rowsPerSecond: number;
   batches: number;
   meanRows: number;
-  /** How many batches had so many rows; ascending. */
+  /** Number of batches by their number of rows; ascending. */
   batchSizes: { rows: number; batches: number }[];
   /** Of the answered: from arrival to the beginning of their batch. */
   queueUs: Spread;
@@ -56,8 +56,8 @@ export interface BatcherSimulationResult {
  *   time goes from event to event:   an arrival, the end of a batch, the moment for which the batcher asked
  *   at each:  batches end, requests come, and every free instance is given what the batcher has for it
  *
- * A free instance is given its batch at once, and none before it is free; a server's instance has its next batch beside it, so that it
- * never waits for the host: there, batches are formed one batch earlier.
+ * A free instance is given its batch at once, and none before it is free; a server's instance has its next
+ * batch ready, so that it never waits for the host: there, batches are formed one batch earlier.
  */
 export function simulateBatcher(input: BatcherSimulationInput): BatcherSimulationResult {
   const run = new Run(input);

@@ -60,7 +60,7 @@ export class SimulationError extends SkeinError {
  *  4. A pause frees all blocks. The prompt becomes prompt + generated, maxNewTokens falls by as much, the context
  *     restarts at 0. Nothing limits the length of that prompt, with one exception: without `chunk` and with
  *     `maxNumTokens`, one longer than an iteration takes could never run, so it is cut to what fits, and the tokens
- *     behind are generated again.
+ *     after it are generated again.
  *  5. A chunk's length is a multiple of `chunk.unit` unless it is the context's last.
  *  6. `blocks` is taken after the iteration's allocation, before finished requests give theirs back.
  *  7. All tokens of a draft are rejected. A generation step with a draft takes the blocks of past + 1 + draft and gives
@@ -69,21 +69,22 @@ export class SimulationError extends SkeinError {
  *     + draft tokens of `maxNumTokens`, a request counts once in `maxBatchSize`. A pause drops what beams have generated,
  *     and with reuse only the blocks of their prompts are kept.
  *  9. `maxBatchSize` is maxNumRequests and `maxNumTokens` unlimited where absent; `priority` is 0.5, `draftLength` 0,
- *     `beamWidth` 1. Without `maxWaitIterations` and `startHorizon` nobody ages, and whatever fits starts.
+ *     `beamWidth` 1. Without `maxWaitIterations` and `startHorizon` no request ages, and whatever fits starts.
  * 10. `promptLength` stands for a prompt that shares no token with any other; `tokens` gives actual tokens. Generated
  *     tokens are unique to their request. Without reuse there is no difference between the two.
- * 11. With `enableBlockReuse` a context begins behind what the cache has of it: `contextBefore` of its first chunk. The
+ * 11. With `enableBlockReuse` a context begins after what the cache has of it: `contextBefore` of its first
+ * chunk. The
  *     last prompt token is always computed; the beginning of a block can be reused too, by taking an unused block over
  *     or by a copy. A resumed request finds the full blocks that it left, also in the midst of its context, as far as
  *     they were not evicted. `blocks.reused` and `reusedBlocks` count full blocks shared, resumes included. Reuse lowers
  *     neither the blocks to completion nor what the first chunk is admitted with: the reused blocks are then simply not
- *     allocated. `free` counts cached blocks that nobody holds. A request whose first missing block is about to be
+ *     allocated. `free` counts cached blocks without holders. A request whose first missing block is about to be
  *     written by another waits for it: it is active but not scheduled.
  * 12. STATIC_BATCH is the capacity policy of V1: no request starts while any generates. V1's padding, and its slots that
  *     run on empty until the whole batch has ended, are not simulated.
  * 13. With `maxAttentionWindow` W a request never holds more than ceil(W / tokensPerBlock) blocks: once it has them all,
  *     its tokens are written over its oldest ones, and a step of it takes no block. So a request may be longer than the
- *     pool. `sinkTokenLength` (0) tokens stay, in blocks of their own; a bubble behind them counts like tokens: see
+ *     pool. `sinkTokenLength` (0) tokens stay, in blocks of their own; a bubble after them counts like tokens: see
  *     kvcache/attention-window.ts. A request that ends longer than its blocks hold shares none, with anybody or itself.
  * 14. Refused by name, since adapters are not simulated: loraTaskId. A request that could never run is an error with
  *     the numbers.

@@ -17,8 +17,8 @@ export interface SimulatedArrival {
   /** LoRA adapter of its steps; default: none. */
   adapter?: AdapterNeed;
   /**
-   * The prompt, and behind it room for what is generated, if there is any, which is written there; absent: a prompt that shares no token with any
-   * other.
+   * The prompt, followed by room for what is generated, if there is any, which is written there; absent: a
+   * prompt that shares no token with any other.
    */
   tokens?: Int32Array;
   /** Number of tokens after which it ends by itself, as with an end token; absent: it runs to maxNewTokens. */
@@ -87,7 +87,7 @@ export class SimulatedRequest extends RequestProgress {
     return Math.min(this.maxNewTokens - this.generatedLength, this.#endsAfter - this.generated) - 1;
   }
 
-  /** Notes that so many steps have run while generating, none of which was its last one. */
+  /** Notes that `count` steps have run while generating, none of which was its last one. */
   finishSteps(count: number): void {
     this.numVerified = this.numTokens + count - 1;
     this.generatedLength += count;

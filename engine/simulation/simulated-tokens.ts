@@ -16,8 +16,8 @@ export class SimulatedTokens {
   }
 
   /**
-   * The sequence with at least `length` tokens, in its own array where that has room for them. Those behind the first `numKnown` are new, up to the
-   * array's end, and below 0, unlike any prompt's.
+   * The sequence with at least `length` tokens, in its own array where that has room for them. Those after
+   * the first `numKnown` are new, up to the array's end, and below 0, unlike any prompt's.
    */
   continued(sequence: Int32Array, numKnown: number, length: number): Int32Array {
     let longer = sequence;

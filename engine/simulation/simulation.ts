@@ -109,7 +109,7 @@ export class Simulation {
     return this.#active.ordered;
   }
 
-  /** Puts the request into the list behind those of its priority; returns the reason if it could never run. */
+  /** Puts the request into the list after those of its priority; returns the reason if it could never run. */
   arrive(arrival: SimulatedArrival): string | null {
     const request = new SimulatedRequest(arrival, this.#tokens);
     const refusal = whyItCanNeverRun(request, this.limits);
@@ -171,7 +171,10 @@ export class Simulation {
     return most;
   }
 
-  /** Runs the iterations of steadyIterations at once, at most so many, as iterate would one by one. Returns how many. */
+  /**
+   * Runs the iterations of steadyIterations at once, at most `most`, as iterate would one by one. Returns how
+   * many.
+   */
   skipWhileSteady(most: number): number {
     const count = Math.min(most, this.steadyIterations());
     if (count <= 0) return 0;

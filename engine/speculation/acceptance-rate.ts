@@ -27,8 +27,8 @@ export class AcceptanceRate {
   }
 
   /**
-   * Notes that a draft of `drafted` tokens was verified and its first `accepted` ones were right; nothing is known behind the
-   * first wrong one.
+   * Notes that a draft of `drafted` tokens was verified and its first `accepted` ones were right; nothing is
+   * known after the first wrong one.
    */
   note(drafted: number, accepted: number): void {
     this.#fade(this.#kept);

@@ -10,7 +10,10 @@ export interface DraftRows {
   end: number;
   /** True if the rows reach the end of the draft: the last row draws its next token. */
   draws: boolean;
-  /** The head's own row of the draft's newest token, beside which it reads that token; absent: it reads none of a draft. */
+  /**
+   * The head's own row of the draft's newest token, together with which it reads that token; absent: it reads
+   * none of a draft.
+   */
   ownRow?: Float32Array;
 }
 
@@ -18,7 +21,7 @@ export interface DraftRows {
 export class DraftBatch extends PackedArrays {
   /** Sampling parameters of the rows in logitRows, the same as the model itself has for these places. */
   readonly sampling: SamplingRows;
-  /** Of a head: the rows beside which it reads tokens, and those that it makes [tokens x width]. */
+  /** Of a head: the rows together with which it reads tokens, and those that it makes [tokens x width]. */
   declare readonly rowInputs?: Float32Array;
   declare readonly keptRows?: Float32Array;
   readonly #caches: DraftCaches;
@@ -77,7 +80,10 @@ export class DraftBatch extends PackedArrays {
     this.sampling.numTopLogProbs[this.numLogitRows++] = -1;
   }
 
-  /** Each token is read beside the row of the place before it: the model's, or behind its newest token the head's own. */
+  /**
+   * Each token is read together with the row of the place before it: the model's, or after its newest token
+   * the head's own.
+   */
   #addRowInputs(
     { requestId, numTokens }: LlmRequest,
     first: number,
@@ -93,7 +99,7 @@ export class DraftBatch extends PackedArrays {
 
   /**
    * Notes where the sequence's states are. The newest token counts as a part of the draft: it is read again where nothing was drawn
-   * behind it.
+   * after it.
    */
   #addStates({ requestId, numTokens }: LlmRequest, sequence: number, start: number, end: number): void {
     const { kvCache } = this.#caches;

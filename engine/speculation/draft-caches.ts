@@ -8,7 +8,10 @@ interface DraftCache {
   base: number;
   /** Place up to which the sequence's tokens have keys and values in the cache. */
   length: number;
-  /** Draft tokens behind these that have been written too; which of them were right shows when the next draft begins. */
+  /**
+   * Draft tokens after these that have been written too; which of them were right shows when the next draft
+   * begins.
+   */
   ahead: number[];
   ropeRow: number;
 }
@@ -21,7 +24,7 @@ interface DraftCache {
  *   sequence   g7 g8   g9 g10' g11     d9 was right, d10 was not: the next round writes g10' over d10, and g11
  *
  * A sequence that is new to it, or had no draft for some steps, is only further behind. The cache's content is compared
- * with the sequence itself, so it need not be told which tokens were accepted.
+ * with the sequence itself, so it need not know which tokens were accepted.
  */
 export class DraftCaches {
   readonly kvCache: KvCacheManager;
@@ -39,8 +42,8 @@ export class DraftCaches {
   }
 
   /**
-   * Keeps the right part of the sequence's cache, gives back the blocks behind it, and returns its length. The newest
-   * token is never part of it, since its logits are needed.
+   * Keeps the right part of the sequence's cache, gives back the blocks after it, and returns its length. The
+   * newest token is never part of it, since its logits are needed.
    */
   settle(request: LlmRequest): number {
     const { tokens, numTokens } = request;
@@ -70,7 +73,7 @@ export class DraftCaches {
     return this.take(request, length, 0);
   }
 
-  /** Place up to which all have been written: those of the sequence and of the draft behind them. */
+  /** Place up to which all have been written: those of the sequence and of the draft after them. */
   written({ requestId }: LlmRequest): number {
     const { length, ahead } = this.#cache(requestId);
     return length + ahead.length;
@@ -119,7 +122,7 @@ export class DraftCaches {
     return true;
   }
 
-  /** Gives back the blocks behind what is in the cache. */
+  /** Gives back the blocks after what is in the cache. */
   protected trim({ requestId }: LlmRequest, { base, length }: DraftCache): void {
     const kept = Math.max(1, length - base);
     if (this.kvCache.sequenceLength(requestId) > kept) this.kvCache.trimSequence(requestId, kept);

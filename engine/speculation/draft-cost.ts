@@ -35,7 +35,7 @@ export class DraftCost {
     this.#isMeasured = true;
   }
 
-  /** Notes the time of a step that read so many tokens. */
+  /** Notes the time of a step that read `tokens` tokens. */
   noteReading(tokens: number, ms: number): void {
     if (this.#warm(ms)) this.#reading.note(tokens, ms);
   }

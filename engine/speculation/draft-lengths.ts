@@ -20,9 +20,9 @@ export interface DraftLoad {
   rows: number;
   /** Rows that there is room for in addition. */
   spareRows: number;
-  /** Cost of a step of so many rows. */
+  /** Cost of a step of `rows` rows. */
   costOf: (rows: number) => number;
-  /** Cost of a round of the draft model for so many sequences, in the same unit. */
+  /** Cost of a round of the draft model for `sequences` sequences, in the same unit. */
   roundCostOf: (sequences: number) => number;
 }
 
@@ -133,7 +133,7 @@ function mostProbable(candidates: readonly DraftCandidate[], lengths: readonly n
  *
  *   ring of 12 slots, window 10, no sinks, length 21: the newest token is at 20 and attends to 11 .. 20
  *
- *   a draft at 21 and 22     takes the slots of 9 and 10, which nobody sees any more
+ *   a draft at 21 and 22     takes the slots of 9 and 10, which no row sees any more
  *   a third token, at 23     would take that of 11
  *
  * So a draft may have as many tokens as the ring has slots more than the window, which is few, and none if a window is

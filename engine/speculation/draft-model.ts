@@ -58,8 +58,9 @@ const ROWS_OF_A_HEAD = 12;
  *
  * Errors here only cost speed, since drafts are verified.
  *
- * A model's own head drafts in the same way. It has read no prompt by itself: beside each token it reads the row that the model made of the
- * place before (hidden-rows.ts), and beside the tokens of its draft its own rows:
+ * A model's own head drafts in the same way. It has read no prompt by itself: with each token it reads the
+ * row that the model made of the place before (hidden-rows.ts), and with the tokens of its draft its own
+ * rows:
  *
  *   round 1   A: (g8, row of g7) (g9, row of g8)     the last row draws d1, and becomes o1
  *   round 2   A: (d1, o1)                            draws d2, and becomes o2
@@ -126,7 +127,7 @@ export class DraftModel {
 
   /**
    * Gives the requests their drafts (`LlmRequest.setDraft`), none or a shorter one if that is all that is possible now.
-   * `costOf`: milliseconds of the model's own step of so many rows.
+   * `costOf`: milliseconds of the model's own step by its number of rows.
    */
   draw(wanted: readonly WantedDraft[], costOf: (rows: number) => number): void {
     if (this.#hasFailed) return;
@@ -208,7 +209,7 @@ export class DraftModel {
     return rows;
   }
 
-  /** Takes a drawn token; returns true if the draft goes on behind it. */
+  /** Takes a drawn token; returns true if the draft goes on after it. */
   #take(draft: GrowingDraft, row: number): boolean {
     const { request, tokens, length } = draft;
     const status = this.#output.status[row];
@@ -233,9 +234,10 @@ export class DraftModel {
 }
 
 /**
- * The caches of a model's head, which reads each token beside the row of the place before it. A cache begins with the first token that has
- * such a row, and starts again where rows were forgotten before the head had read them. What the head has written of a draft was made of
- * its own rows, so it is written again once the model has the right ones.
+ * The caches of a model's head, which reads each token with the row of the place before it. A cache begins
+ * with the first token that has such a row, and starts again where rows were forgotten before the head had
+ * read them. What the head has written of a draft was made of its own rows, so it is written again once the
+ * model has the right ones.
  */
 class HeadCaches extends DraftCaches {
   readonly #rows: HiddenRows;
@@ -268,7 +270,7 @@ class HeadCaches extends DraftCaches {
     return this.take(request, length, this.#firstToken(request));
   }
 
-  /** Place of the first token that the head can read, beside the row before it. */
+  /** Place of the first token that the head can read with the row before it. */
   #firstToken(request: LlmRequest): number {
     return (this.#rows.firstOf(request) ?? request.numTokens - 2) + 1;
   }

@@ -27,7 +27,10 @@ export interface DraftPolicy {
   draft(candidates: readonly DraftCandidate[], room: DraftRoom): void;
   /** Notes that a draft of `drafted` tokens was verified and its first `accepted` ones were right. */
   noteVerified(request: LlmRequest, drafted: number, accepted: number): void;
-  /** Notes the milliseconds of a step of so many rows of generating sequences, and so many context tokens beside them. */
+  /**
+   * Notes the milliseconds of a step of `rows` rows of generating sequences, with `contextTokens` context
+   * tokens.
+   */
   noteStep(rows: number, contextTokens: number, ms: number): void;
   /** Width of the rows that steps keep for the policy; absent or 0: it wants none. */
   readonly keptWidth?: number;

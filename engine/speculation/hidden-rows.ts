@@ -16,7 +16,10 @@ interface HeadLimits {
   maxDraftLen: number;
 }
 
-/** Rows of a request that a step of the model has kept: those of its places from `place` on, one behind the other. */
+/**
+ * Rows of a request that a step of the model has kept: those of its places from `place` on, one after the
+ * other.
+ */
 export interface KeptRows {
   readonly request: LlmRequest;
   readonly place: number;

@@ -1,6 +1,6 @@
 /** Most places that are compared for one proposal, the latest first. */
 const MAX_PLACES = 64;
-/** Longest match that is told apart: longer ones are treated alike. */
+/** Longest match that is distinguished: longer ones are treated alike. */
 const MAX_MATCH = 32;
 const BUCKETS = 4096;
 const NOWHERE = -1;

@@ -6,7 +6,7 @@ export class ReadingCost {
   #tokens = 0;
   #ms = 0;
 
-  /** Notes the time of a step with so many tokens. */
+  /** Notes the time of a step with `tokens` tokens. */
   note(tokens: number, ms: number): void {
     if (!(ms > 0) || tokens < 1) return;
     this.#tokens = KEPT * this.#tokens + tokens;

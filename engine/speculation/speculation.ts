@@ -74,7 +74,7 @@ class RequestState {
     this.found = this.index === null ? NO_TOKENS : new Int32Array(length);
   }
 
-  /** Acceptance rate of drafts found by a match of so many tokens. */
+  /** Acceptance rate of drafts found by a match of `matchLength` tokens. */
   rateOf(matchLength: number): AcceptanceRate {
     if (matchLength >= LONG_MATCH) return this.longMatches;
     return matchLength >= SHORT_MATCH ? this.shortMatches : this.singleMatches;

@@ -65,7 +65,7 @@ export class StepCost {
     this.#isCurveOld = true;
   }
 
-  /** Milliseconds of a step of so many rows; in units of a step of one row as long as nothing was measured. */
+  /** Milliseconds of a step of `rows` rows; in units of a step of one row as long as nothing was measured. */
   of(rows: number): number {
     if (this.#isCurveOld) this.#drawCurve();
     const most = this.#curve.length - 1;

@@ -1,2 +1,4 @@
-/** URL of the module that a tower's worker thread runs: a file beside this one, also where both are bundled. */
+/**
+ * URL of the module that a tower's worker thread runs: a file next to this one, also where both are bundled.
+ */
 export const towerWorkerScript = (): URL => new URL('./tower-worker.js', import.meta.url);

@@ -11,7 +11,7 @@ interface LoadedItems<Item, Info> {
   close(): void;
 }
 
-/** Answers batches until it is told to end; sleeps at the doorbell while there are none. */
+/** Answers batches until it is sent the command to end; sleeps at the doorbell while there are none. */
 export function answerBatches<Item, Info>(
   { port, ...wires }: WorkerWires,
   { info, compute, close }: LoadedItems<Item, Info>,

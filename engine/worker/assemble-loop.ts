@@ -105,7 +105,7 @@ interface CallSizes {
   maxNumTokens: number;
   maxNumSequences: number;
   maxPaddingSequences: number;
-  /** Rows of logits that the executor has for drafts, beside one for each sequence. */
+  /** Rows of logits that the executor has for drafts, besides one for each sequence. */
   maxDraftRows: number;
 }
 

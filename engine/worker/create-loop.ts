@@ -143,7 +143,7 @@ function draftPartsOf(
   };
 }
 
-/** Number of blocks for requests; those for padding lie behind them. */
+/** Number of blocks for requests; those for padding come after them. */
 export function poolBlocks(
   { options }: LoadedExecutor['executor'],
   { padding }: LoadedExecutor['limits'],

@@ -162,8 +162,8 @@ export async function memoryNeeds(request: LoadRequest): Promise<MemoryNeeds> {
 }
 
 /**
- * Opens an engine directory, sizes the KV cache by the memory that `memory` reports as left beside everything else that
- * is loaded, and starts the requested executor, or the best that runs here.
+ * Opens an engine directory, sizes the KV cache by the memory that `memory` reports as left besides
+ * everything else that is loaded, and starts the requested executor, or the best that runs here.
  */
 export const loadExecutor = async (
   request: LoadRequest,

@@ -8,7 +8,7 @@ import { Follower } from '../ranks/follower.js';
 import { openSeat } from '../ranks/seat.js';
 import { runWorker } from './run-worker.js';
 
-/** What a rank tells once it has its part of the model. */
+/** What a rank reports once it has its part of the model. */
 export interface RankInfo {
   rank: number;
 }

@@ -1,4 +1,4 @@
-// URLs of modules that workers run: files beside this one, also where both are bundled.
+// URLs of modules that workers run: files next to this one, also where both are bundled.
 
 /** The engine's worker, which runs the token generation loop. */
 export const generationWorkerScript = (): URL => new URL('./generation-worker.js', import.meta.url);

@@ -58,8 +58,9 @@ export interface ModuleSequence {
 export interface ModuleRequest {
   readonly id: string;
   /**
-   * null: the model has no sequences, or the request is an empty row, which nobody asked for: with the strategy `direct` and a control input READY
-   * a batch has one for each slot below the highest in use that has no request. What is answered to it goes nowhere.
+   * null: the model has no sequences, or the request is an empty row that belongs to no client: with the
+   * strategy `direct` and a control input READY a batch has one for each slot below the highest in use that
+   * has no request. What is answered to it goes nowhere.
    */
   readonly sequence: ModuleSequence | null;
   /** What the client sent, and of a sequence its control inputs and states. */
@@ -81,7 +82,10 @@ export interface ModuleRequest {
    * START, and with the states that it was answered with.
    */
   reschedule(): void;
-  /** Whoever asked has left: a decoupled model need not go on with this request. A generator is ended when nobody is left. */
+  /**
+   * The client has left: a decoupled model need not go on with this request. A generator is ended when no
+   * client is left.
+   */
   readonly isCancelled: boolean;
 }
 
@@ -153,6 +157,6 @@ export interface ModelModule {
   execute(
     requests: readonly ModuleRequest[],
   ): ModuleResults | undefined | Promise<ModuleResults | undefined> | AsyncIterable<ModuleStep>;
-  /** Called once, behind the last batch. */
+  /** Called once, after the last batch. */
   finalize?(): void | Promise<void>;
 }

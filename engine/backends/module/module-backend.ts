@@ -1,6 +1,9 @@
 import type { Backend } from '../backend.js';
 
-/** Models in JavaScript and TypeScript: their code tells nothing of itself before it runs, so the configuration says it all. */
+/**
+ * Models in JavaScript and TypeScript: their code reveals nothing before it runs, so the configuration says
+ * it all.
+ */
 export const moduleBackend: Backend = {
   name: 'module',
   platforms: [],

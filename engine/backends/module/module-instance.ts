@@ -309,7 +309,7 @@ class ModuleInstance implements Instance {
   }
 }
 
-/** A row of a batch that nobody asked for, as a module sees it. */
+/** A row of a batch without a client's request, as a module sees it. */
 function emptyRequest(inputs: readonly InferTensor[]): ModuleRequest {
   return {
     id: '',

@@ -54,7 +54,7 @@ class ReadTensor implements ModuleInput {
     return elementsOf(this.#bytes).map((part) => decoder.decode(part));
   }
 
-  /** The bytes of texts that nobody has looked at, which may go on as they are; else null. */
+  /** The bytes of texts that have not been read, which may be passed on as they are; else null. */
   get untouched(): Uint8Array | null {
     return this.datatype === 'BYTES' && this.#data === null ? this.#bytes : null;
   }

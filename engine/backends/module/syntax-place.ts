@@ -13,7 +13,7 @@ interface FoundPlace {
 }
 
 /**
- * Where code of a model cannot be read, as "model.mjs:2:18"; null: nobody knows.
+ * Where code of a model cannot be read, as "model.mjs:2:18"; null: unknown.
  * @param url of the module whose import failed @param thrown what the import failed with
  */
 export async function syntaxPlace(code: ModelCode, url: string, thrown: unknown): Promise<string | null> {

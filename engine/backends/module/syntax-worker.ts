@@ -1,8 +1,9 @@
 import { type Debugger, type Runtime, Session } from 'node:inspector';
 import { parentPort, workerData } from 'node:worker_threads';
 
-// Reads a module that cannot be read once more, with V8's inspector beside it: that knows the file, the line and the column, which the error
-// does not tell. Nothing of the module runs: all of a graph is read before any of it runs, and what would run first here throws.
+// Reads a module that cannot be read once more, with V8's inspector attached: that knows the file, the line
+// and the column, which the error does not give. Nothing of the module runs: all of a graph is read before
+// any of it runs, and what would run first here throws.
 const session = new Session();
 const failed: Debugger.ScriptFailedToParseEventDataType[] = [];
 session.connect();

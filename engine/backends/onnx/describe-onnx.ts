@@ -34,7 +34,7 @@ export interface OnnxValues {
 
 type Kind = 'input' | 'output';
 
-/** What a session tells, and of what it does not tell what the file says. */
+/** What a session reports, and what the file says of the rest. */
 export function describedValues(
   { inputMetadata, outputMetadata }: Pick<OnnxSession, 'inputMetadata' | 'outputMetadata'>,
   file: OnnxFileValues,
@@ -135,7 +135,7 @@ export function toldByOnnx({ inputs, outputs }: OnnxValues, config: Partial<Mode
 const dataTypeOf = (datatype: Datatype): DataType =>
   datatype === 'BYTES' ? 'TYPE_STRING' : `TYPE_${datatype}`;
 
-/** An output that the author does not list, and that nobody asks for: it may be whatever it is, and its name alone counts. */
+/** An output that the author does not list and no client asks for: only its name counts. */
 const leftOut = ({ name }: OnnxValue) => ({
   name,
   data_type: 'TYPE_INVALID' as DataType,

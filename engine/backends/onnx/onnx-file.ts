@@ -127,7 +127,7 @@ class FileBytes {
     this.whole = { start: 0, end: fstatSync(file).size };
   }
 
-  /** @throws a RangeError behind the end of the file */
+  /** @throws a RangeError after the end of the file */
   at(position: number): number {
     const offset = position - this.#start;
     if (offset >= 0 && offset < this.#length) return this.#window[offset]!;

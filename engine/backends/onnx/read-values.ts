@@ -6,7 +6,7 @@ import { BackendError } from '../backend.js';
 import type { OnnxValues } from './describe-onnx.js';
 import type { OnnxDescription } from './describe-process.js';
 
-/** Milliseconds that a file may take to be opened, as long as its instances may take to start where nobody says otherwise. */
+/** Milliseconds that opening a file may take: the default time that its instances may take to start. */
 const LONGEST_MS = 300_000;
 
 /** Files that are opened at once: each takes a process, and as much memory as the model. */

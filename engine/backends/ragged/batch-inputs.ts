@@ -9,7 +9,7 @@ export interface DescribedRow {
   readonly batchSize: number;
 }
 
-/** What one request has of a batch input: numbers, and the sizes behind the first. */
+/** One request's part of a batch input: numbers, and the sizes after the first. */
 interface Part {
   values: ArrayLike<number>;
   inner: readonly number[];

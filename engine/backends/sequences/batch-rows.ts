@@ -23,7 +23,7 @@ export function rowOf(request: InstanceRequest): BatchRow {
   return { request, inputs: request.inputs, batchSize: request.batchSize };
 }
 
-/** A row that nobody asked for, of the same sizes as another one. */
+/** A row without a request, of the same sizes as another one. */
 function emptyRow(like: readonly InferTensor[], controls: ControlInputs): BatchRow {
   const own = controls.of(null);
   const inputs = like.map(({ name, datatype, shape }) => {

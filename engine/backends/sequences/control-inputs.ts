@@ -5,7 +5,7 @@ import type { DataType, SequenceBatching } from '../../../models/repository/mode
 import { type ControlTensor, controlTensors } from '../../../models/repository/sequence-tensors.js';
 
 /**
- * Inputs by which a model is told of the sequences in its batch, an element for each row:
+ * Inputs that inform a model of the sequences in its batch, an element for each row:
  *
  *   row      slot 0: A, its first request    slot 1: empty    slot 2: B, its last request
  *   START    1                               0                0

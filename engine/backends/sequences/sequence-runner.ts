@@ -7,7 +7,10 @@ import { ControlInputs } from './control-inputs.js';
 import { SequenceStates } from './sequence-states.js';
 import { readStates } from './state-tensors.js';
 
-/** What an instance of a model with sequences has beside its backend: control inputs for each request, and the states of its sequences. */
+/**
+ * What an instance of a model with sequences has besides its backend: control inputs for each request, and
+ * the states of its sequences.
+ */
 export class SequenceRunner {
   readonly controls: ControlInputs;
   readonly states: SequenceStates;
@@ -25,7 +28,7 @@ export class SequenceRunner {
     return new SequenceRunner(controlsOf(config)!, new SequenceStates(states, maxStateBytes));
   }
 
-  /** Inputs of a request beside those that its client has sent. */
+  /** Inputs of a request besides those that its client has sent. */
   inputsOf(sequence: PackedSequence): InferTensor[] {
     return [...this.controls.of(sequence), ...this.states.inputs(sequence.number)];
   }

@@ -86,7 +86,7 @@ async function readInitial(
     throw new BackendError(`${path} ${has}; the initial state has ${elements}.`);
   }
   if (bytes.length < elements * size) throw new BackendError(tooShort(path, bytes.length, elements * size));
-  // What is behind is left alone, as Triton does.
+  // Further bytes are ignored, as in Triton.
   return Uint8Array.from(bytes.subarray(0, elements * size));
 }
 

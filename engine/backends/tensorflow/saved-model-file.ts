@@ -31,7 +31,7 @@ export interface SavedGraph {
 }
 
 const GRAPH_FILE = 'saved_model.pb';
-/** Of one signature, and of what is told of a graph: its ops and version are among it. */
+/** Limit for one signature, and for the description of a graph, with its ops and version. */
 const MAX_MESSAGE_BYTES = 4 * 2 ** 20;
 const MAX_FIELDS = 10_000;
 /** Bytes of a tag and a length, at most. */

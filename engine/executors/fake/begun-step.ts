@@ -15,7 +15,7 @@ export class BegunStep {
     this.batch = batch;
     this.sampling = sampling;
     this.output = output;
-    // Overwrites the results, so that whoever reads them before the end does not find them.
+    // Overwrites the results, so that a read before the end does not find them.
     output.status.fill(-1);
     output.tokens.fill(-1);
     this.#before = this.#contents();
@@ -46,7 +46,7 @@ export class BegunStep {
   }
 }
 
-/** Fields of an object that are numbers or arrays, also those behind getters. */
+/** Fields of an object that are numbers or arrays, also those with getters. */
 function fieldsOf(object: object): Record<string, unknown> {
   const fields: Record<string, unknown> = {};
   const inherited = Object.getOwnPropertyNames(Object.getPrototypeOf(object));

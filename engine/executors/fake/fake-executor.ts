@@ -293,7 +293,7 @@ export class FakeExecutor implements Executor {
     const end = batch.queryStart[sequence + 1]!;
     const logitRows = batch.logitRows.subarray(0, batch.numLogitRows);
     const adapter = this.adapters?.hashFor(batch, sequence) ?? null;
-    // Behind a row that draws a token there are only drafts.
+    // After a row that draws a token there are only drafts.
     let isDraft = false;
     for (let t = start; t < end; t++) {
       const token = batch.tokenIds[t]!;

@@ -102,7 +102,7 @@ export class AdapterProducts {
   }
 }
 
-/** Every second piece of so many numbers, from the first one on (0) or from the second (1). */
+/** Every second piece of `length` numbers, from the first one on (0) or from the second (1). */
 function everySecond(values: Float32Array, length: number, from: number): Float32Array {
   const pieces = new Float32Array(values.length / 2);
   for (let at = 0; at < pieces.length; at += length) {

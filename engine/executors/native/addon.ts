@@ -63,7 +63,9 @@ export interface NativeTurns {
   /** Seconds spent computing, and waiting while executors of other environments computed. */
   heldSeconds: number;
   waitedSeconds: number;
-  /** Number of steps that were interrupted between two ops for an environment that was further behind. */
+  /**
+   * Number of steps that were interrupted between two ops for an environment that had fallen further behind.
+   */
   partings: number;
 }
 
@@ -107,7 +109,7 @@ export interface SimulatedTurns {
   processors: number;
   /** Length of the simulation. */
   seconds: number;
-  /** Engines that each run steps of so many ops, with a gap between two steps. */
+  /** Engines that each run steps of `ops` ops, with a gap between two steps. */
   engines: {
     threads: number;
     weight: number;
@@ -157,8 +159,8 @@ export interface NativeAddon {
   /** CRC-32 of each range of a file. Throws an error that names the file. */
   checksums(file: string, ranges: { offset: number; byteLength: number }[], threads: number): Uint32Array;
   /**
-   * CRC-32 of the rows that the jobs make, one behind the other. They read one file and have one number of columns and one target
-   * type; their targetOffset does not count. Throws an error that names the file.
+   * CRC-32 of the rows that the jobs make, one after the other. They read one file and have one number of
+   * columns and one target type; their targetOffset does not count. Throws an error that names the file.
    */
   rowsChecksum(jobs: ConvertJob[], threads: number): number;
   createExecutor(options: NativeExecutorOptions): NativeExecutorHandle;

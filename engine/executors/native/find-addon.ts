@@ -80,7 +80,7 @@ function checked(path: string): FoundAddons {
   return { paths: [], reasons: [`${path} has ${size} bytes and not ${bytes}, so it is damaged`] };
 }
 
-/** An addon without a stamp was made by somebody else, and is what it is. */
+/** An addon without a stamp was built elsewhere and is used as it is. */
 function textOf(stamp: string): string {
   try {
     return readFileSync(stamp, 'utf8');

@@ -39,7 +39,9 @@ import { ownAdapterParts } from './own-adapter-parts.js';
  */
 export type NativeEngine = LoadableEngine;
 
-/** Part of the packed file's name; its header tells the rest, and a file that does not match is made again. */
+/**
+ * Part of the packed file's name; its header holds the rest, and a file that does not match is made again.
+ */
 const PACKED_FORMAT_VERSION = 3;
 /** The addon's error code for matrices that are to be packed and have changed since the build. */
 const WEIGHTS_CHANGED = 'SKEIN_WEIGHTS_CHANGED';
@@ -211,7 +213,7 @@ export class NativeExecutor implements Executor {
     return 1000 * this.#handle.turns().waitedSeconds;
   }
 
-  /** Time that this worker's executors had on the processors, beside the engines of other workers. */
+  /** Processor time of this worker's executors, and of the engines of other workers. */
   turns(): NativeTurns {
     return this.#handle.turns();
   }
@@ -262,7 +264,7 @@ function accessTo(handle: NativeExecutorHandle): BlockAccess {
 /**
  * Makes the executor. If matrices to be packed have changed since the build, the addon refuses them; then all packed files are
  * removed. Starts do not check the matrices of weights.bin while there is a packed file, of any instruction set: without one
- * the next start finds the damage and builds the engine anew.
+ * the next start finds the damage and builds the engine again.
  */
 function createExecutor(options: NativeExecutorOptions, packedFolder: string): NativeExecutorHandle {
   try {

@@ -37,8 +37,8 @@ export interface Routing {
  * Chooses the experts of each row by its scores [rows x count]. Chances and shares are computed in double precision, and shares rounded to
  * float32.
  *
- * A score that is not a number comes behind all others when experts are chosen, and no share of its row is a number, as in a softmax over all
- * experts: the row's sum is none either, and its request fails.
+ * A score that is not a number comes after all others when experts are chosen, and no share of its row is a
+ * number, as in a softmax over all experts: the row's sum is none either, and its request fails.
  *
  * @param own vectors [count]: see the op
  */

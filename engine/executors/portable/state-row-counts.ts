@@ -7,7 +7,7 @@ export interface StateRowCounts {
   replayed: number;
   /** Whether the replayed rows are certain. */
   keeps: boolean;
-  /** The first rows, behind which the states are kept. */
+  /** The first rows, after which the states are kept. */
   certain: number;
   /** Place in the log of the first row that is a draft. */
   firstLogged: number;

@@ -279,7 +279,7 @@ function addFiller(pool: PoolShape, step: PackedStep): void {
   step.singlePlaces.push(-1);
 }
 
-/** Adds units without an owner behind the others, so that threads share the units evenly. */
+/** Adds units without an owner after the others, so that threads share the units evenly. */
 function fillUnits(pool: PoolShape, { attentionProducts }: RowRule, step: PackedStep): void {
   const { single, tiles } = step;
   const isUneven = ({ owner }: Units) => (owner.length * pool.numKvHeads) % attentionProducts > 0;

@@ -19,9 +19,10 @@ interface MixtureContext {
 }
 
 /**
- * A mixture of experts without its residual. Every expert computes all rows, whoever goes to it: how many rows a product has would otherwise
- * depend on the other rows of the step, and with their number a row's bits (row-rule.ts). What an expert makes of rows that do not go to it is
- * replaced by zeros, so that not even an infinity of it gets in.
+ * A mixture of experts without its residual. Every expert computes all rows, whichever are routed to it: how
+ * many rows a product has would otherwise depend on the other rows of the step, and with their number a row's
+ * bits (row-rule.ts). What an expert makes of rows that do not go to it is replaced by zeros, so that not
+ * even an infinity of it gets in.
  */
 export function mixture(op: ExpertsOp, { ops, weights, plan, value }: MixtureContext): Output {
   const inner = expertWidth(op, plan);
@@ -63,7 +64,7 @@ function innerOf({ clamped, activation }: ExpertsOp, ops: Ops, gate: Output, up:
   return ops.mul(ops.mul(bounded, share), raised);
 }
 
-/** Widths of what a mixture has for each row beside the values of the plan. */
+/** Widths of what a mixture has for each row besides the values of the plan. */
 export function mixtureWidths(op: ExpertsOp, plan: Pick<NetworkPlan, 'weights'>): number[] {
   return [expertWidth(op, plan), op.used * op.gateUp.length];
 }
@@ -120,7 +121,7 @@ function sparseRoute(
   return { chosen, shares: ops.div(ops.float(factor), ops.add(divisors, whole)) };
 }
 
-/** Numbers in the order in which they are chosen: what is not a number comes behind -infinity. */
+/** Numbers in the order in which they are chosen: what is not a number comes after -infinity. */
 function inOrder(ops: Ops, values: Output): Output {
   const numbers = ops.maximum(values, ops.float(-MAX_NUMBER));
   return ops.select(ops.isNan(values), ops.float(Number.NEGATIVE_INFINITY), numbers);

@@ -29,8 +29,8 @@ export interface NetworkParts {
 export const looksUpResults = ({ attentionProducts }: RowRule) => attentionProducts > 1;
 
 /**
- * Index of the op at which a plan's ops part: those before work on rows of tokens, this one and those behind it on rows
- * of logits.
+ * Index of the op at which a plan's ops part: those before work on rows of tokens, this one and those after
+ * it on rows of logits.
  */
 export function headStart({ ops, architecture }: NetworkPlan): number {
   const at = ops.findIndex(({ op }) => op === 'selectRows' || op === 'meanPool');

@@ -11,8 +11,8 @@ export interface Gpu {
 const MIB = 2 ** 20;
 
 /**
- * Asks nvidia-smi; null if it is missing or its output is not understood. tfjs-node itself tells no more of a GPU than
- * that it uses one.
+ * Asks nvidia-smi; null if it is missing or its output is not understood. tfjs-node itself reports no more of
+ * a GPU than that it uses one.
  */
 export function findGpu(
   environment: Readonly<Record<string, string | undefined>> = process.env,

@@ -7,7 +7,7 @@ import type { Variable } from './graph/variable.js';
 export const HEAD = {
   rows: 'head/rows',
   segments: 'head/segments',
-  /** Runs over the first rows, and over those behind them if there are several passes. */
+  /** Runs over the first rows, and over those after them if there are several passes. */
   first: 'head/first',
   more: 'head/more',
   logits: 'head/logits',

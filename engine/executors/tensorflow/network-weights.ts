@@ -12,7 +12,10 @@ interface HeldWeight {
   dtype: DType;
 }
 
-/** Bytes of weights that are filled by one call, roughly: each call for other nodes makes TensorFlow search the graph anew. */
+/**
+ * Bytes of weights that are filled by one call, roughly: each call for other nodes makes TensorFlow search
+ * the graph again.
+ */
 const BYTES_AT_ONCE = 64 << 20;
 
 /** Weights that are filled together: a feed for each, and the node to run. */

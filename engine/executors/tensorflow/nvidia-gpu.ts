@@ -16,7 +16,8 @@ const PLACES: GpuPlaces = {
 
 /**
  * True if an NVIDIA GPU can be reached from here: one listing of a folder, no process, no library. A container that was given
- * a GPU has a numbered device file of it; the driver's version in /proc tells nothing there, since it is the host's.
+ * a GPU has a numbered device file of it; the driver's version in /proc says nothing there, since it is the
+ * host's.
  */
 export function hasNvidiaGpu(places: Partial<GpuPlaces> = {}): boolean {
   const { platform, devices, windowsDriver } = { ...PLACES, ...places };

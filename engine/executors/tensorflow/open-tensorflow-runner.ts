@@ -81,8 +81,8 @@ function checkRoom({ weightBytes, kvCacheBytes, workspaceBytes }: ReturnType<Net
 }
 
 /**
- * Shape of the pool, with blocks behind those of the cache: for zeros, for unused rows, and for chunks held separately
- * while they run.
+ * Shape of the pool, with blocks after those of the cache: for zeros, for unused rows, and for chunks held
+ * separately while they run.
  */
 function poolShape({ plan }: UniformEngine, options: ExecutorOptions): { shape: PoolShape; blocks: number } {
   const { numBlocks, numSecondaryBlocks = 0, tokensPerBlock, maxNumTokens, maxNumSequences } = options;
@@ -195,7 +195,7 @@ function memoryOf(engine: UniformEngine, options: ExecutorOptions, weights: Netw
   };
 }
 
-/** Most bytes that a step takes beside weights and cache: its rows, its units of attention, its logits. */
+/** Most bytes that a step takes besides weights and cache: its rows, its units of attention, its logits. */
 function workspaceBytes({ plan }: UniformEngine, options: ExecutorOptions): number {
   const widthOf = (rows: 'tokens' | 'logits') =>
     Math.max(

@@ -13,8 +13,8 @@ export interface Feed {
 }
 
 /**
- * A graph that TensorFlow has loaded. `run` is one call into it, and leaves no tensor behind: inputs and outputs live only
- * during the call.
+ * A graph that TensorFlow has loaded. `run` is one call into it and leaves no tensors: inputs and outputs
+ * live only during the call.
  */
 export class Session {
   readonly #tensorflow: TensorFlow;

@@ -12,7 +12,7 @@ export interface StepContext {
   plan: NetworkPlan;
   pool: PoolShape;
   window: AttentionWindow | null;
-  /** Index of the hidden row that nobody reads. */
+  /** Index of the hidden row that is never read. */
   wasteRow: number;
   /** True if rows of a step without tiles are looked up among results too. */
   looksUpResults: boolean;

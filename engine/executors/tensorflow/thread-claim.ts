@@ -42,7 +42,7 @@ export function claimTensorFlow(scene: ClaimScene = presentScene()): () => void 
   };
 }
 
-/** Gives up the claim, so that nobody has to find out that this thread is gone. */
+/** Gives up the claim, so that other threads need not find out that this one is gone. */
 export function releaseTensorFlow(
   environment: ClaimScene['environment'] = process.env,
   own = threadId,

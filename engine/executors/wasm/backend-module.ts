@@ -26,8 +26,8 @@ const CODE = 'tfjs-backend-wasm-simd.wasm';
 const ANY_THREADS = -1;
 
 /**
- * Opens a module with a heap of its own. tfjs-core knows nothing of it: memory is taken once, and a module that nobody refers to
- * gives all of it back.
+ * Opens a module with a heap of its own. tfjs-core knows nothing of it: memory is taken once, and a module
+ * without references gives all of it back.
  */
 export async function openBackendModule(): Promise<BackendModule> {
   const folder = join(packageRoot(), FOLDER);

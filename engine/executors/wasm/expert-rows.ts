@@ -12,8 +12,8 @@ type ExpertsOp = Extract<PlanOp, { op: 'experts' }>;
  *
  *   inputs of its rows, side by side -> gate, up -> gated (or up -> activated) -> down -> sums of its rows += share * down
  *
- * So each row's sum is over its experts in ascending order. A product gives a row the same bits beside any other rows, so the sum has the same
- * bits too, whatever rows go to the same experts.
+ * So each row's sum is over its experts in ascending order. A product gives a row the same bits whatever the
+ * other rows are, so the sum has the same bits too, whatever rows go to the same experts.
  */
 export class ExpertRows {
   readonly #parts: RunnerParts;

@@ -70,7 +70,10 @@ export class WasmHeap {
     return this.#tensors;
   }
 
-  /** Takes memory for so many bytes; null: there is not enough. Earlier views of the heap are invalid after this. */
+  /**
+   * Takes `bytes` bytes of memory; null: there is not enough. Earlier views of the heap are invalid after
+   * this.
+   */
   take(bytes: number): number | null {
     const pointer = this.#module._malloc(bytes) >>> 0;
     this.#view();
@@ -91,9 +94,10 @@ export class WasmHeap {
   }
 
   /**
-   * Packs a matrix [inputs x outputs] at `values`, and a bias behind it.
+   * Packs a matrix [inputs x outputs] at `values`, followed by a bias.
    *
-   * @param values with room behind matrix and bias for a row of inputs and one of outputs: packing comes with a product
+   * @param values with room after matrix and bias for a row of inputs and one of outputs: packing comes with
+   * a product
    */
   pack(values: number, inputs: number, outputs: number, hasBias: boolean): PackedMatrix {
     const behind = values + 4 * inputs * outputs;

@@ -25,7 +25,8 @@ export interface MemoryLayout {
   /** Values of the plan, angles, scores and the rest. */
   workspace: number;
   /**
-   * The largest unpacked matrix, with the room that packing needs beside it; it takes the later place of the KV cache.
+   * The largest unpacked matrix, with the room that packing needs besides it; it takes the later place of the
+   * KV cache.
    */
   staging: number;
 }
@@ -73,7 +74,7 @@ function stagingBytes({ rows, columns }: PlanWeight): number {
   return 4 * (rows * columns + 2 * rows + columns);
 }
 
-/** Bytes of so many numbers, and of the gap behind them. */
+/** Bytes of `numbers` numbers and of the gap after them. */
 function rounded(numbers: number): number {
   return 64 * Math.ceil((4 * numbers) / 64);
 }
@@ -108,7 +109,7 @@ export interface ExpertParts {
   sums: number;
 }
 
-/** Bytes for what a step computes beside the states of its sequences; 0 in a network without states. */
+/** Bytes for what a step computes besides the states of its sequences; 0 in a network without states. */
 export interface DeltaParts {
   /** What each head of each row keeps of its state and takes over: two numbers. */
   factors: number;

@@ -30,8 +30,8 @@ const LANES = 4;
  *   pool   | slot 0: state 0, state 1, ... | slot 1 ... | log of drafts |     a slot has the states of all layers
  *
  * A sequence whose first token is in the batch begins with states of 0, whatever its slot holds. Each op reads the states that the
- * step before has left, computes the rows of its draft again that were right, and leaves its own states behind the last row that is
- * certain, and in the snapshots behind theirs.
+ * step before has left, computes the rows of its draft again that were right, and leaves its own states after
+ * the last row that is certain, and in the snapshots after theirs.
  */
 export class StateRows {
   /** Bytes of the states of all layers. */
@@ -182,7 +182,7 @@ export class StateRows {
     return this.#parts.workspace.states + slot * this.bytesPerSlot + this.#offsets[state]!;
   }
 
-  /** Snapshots of a sequence: the rows behind which they are made, and their slots. */
+  /** Snapshots of a sequence: the rows after which they are made, and their slots. */
   *#snapshotsOf(sequence: number): Generator<{ rows: number; slot: number }> {
     const { queryStart, snapshotStart, snapshotRows, snapshotSlots } = this.#batch;
     for (let i = snapshotStart[sequence]!; i < snapshotStart[sequence + 1]!; i++)
@@ -207,7 +207,7 @@ export class StateRows {
     return history;
   }
 
-  /** Logs a draft's rows: `floats` of each, behind `place` floats of the op's inputs. */
+  /** Logs a draft's rows: `floats` of each, after `place` floats of the op's inputs. */
   #logRows(
     state: number,
     sequence: number,

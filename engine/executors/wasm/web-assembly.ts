@@ -13,7 +13,8 @@ export const webAssembly = (globalThis as unknown as { WebAssembly: WebAssemblyO
 
 /**
  * Checks that a memory of WebAssembly can be opened if addresses are limited, before a library tries: the library's message
- * is no sentence. Trying is the only way to know, since Node.js may be told to reserve less. @throws MemoryError
+ * is no sentence. Trying is the only way to know, since Node.js may be set to reserve less. @throws
+ * MemoryError
  */
 export function requireMemory(): void {
   if (addressSpace() === null) return;

@@ -25,7 +25,7 @@ export interface Workspace {
   experts: ExpertParts;
   /** Pointers to what ops with states compute in. */
   delta: DeltaParts;
-  /** The pool of states, behind which the log of drafts lies. */
+  /** The pool of states, followed by the log of drafts. */
   states: number;
   blockTables: number;
   /** Pointer to the tables of distances. */
@@ -76,8 +76,8 @@ export function takeWorkspace(
 }
 
 /**
- * Pointers to the pools, one behind the other: all blocks of a layer, then those of the next, which may be of another
- * size.
+ * Pointers to the pools, one after the other: all blocks of a layer, then those of the next, which may be of
+ * another size.
  */
 function poolsOf({ caches }: NetworkPlan, options: ExecutorOptions, first: number): number[] {
   const { numBlocks, numSecondaryBlocks = 0, tokensPerBlock } = options;

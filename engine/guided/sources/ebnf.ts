@@ -173,7 +173,7 @@ class EbnfReader {
     return isNegated ? complement(normalized(ranges)) : normalized(ranges);
   }
 
-  /** Reads the next character of a text or class, with escapes; null behind its end. */
+  /** Reads the next character of a text or class, with escapes; null after its end. */
   #character(what: string, end: string): number | null {
     const codePoint = this.#source.codePointAt(this.#place);
     if (codePoint === undefined || codePoint === 10) throw this.#fault(`${what} is not closed by ${end}`);

@@ -26,7 +26,7 @@ import { SchemaValues } from './schema-values.js';
 const MAX_SCHEMAS = 20_000;
 /** Steps that a schema costs, in addition to its parts. */
 const SCHEMA_WORK = 20;
-/** Deepest nesting of schemas; a $ref begins to count anew. */
+/** Deepest nesting of schemas; a $ref begins to count again. */
 const MAX_DEPTH = 200;
 
 export interface SchemaOptions {

@@ -36,7 +36,7 @@ const SHORT_ESCAPES: Readonly<Record<number, string>> = {
   9: '\\t',
 };
 
-/** Most digits of a number before its point or exponent, and behind the point: as many as a double keeps. */
+/** Most digits of a number before its point or exponent, and after the point: as many as a double keeps. */
 export const MAX_DIGITS = 15;
 const DIGIT = oneOf('0-9');
 /** -0 is left out: it equals 0, but programs write it differently after reading it. */
@@ -144,7 +144,7 @@ function escapedIn(expr: Expr): Expr {
 /**
  * A text of these characters that is none of the names: the key of an additional property.
  *
- *   names "ab" "b"      a  b  <anything behind>        at each character of a name: one that no name goes on with,
+ *   names "ab" "b"      a  b  <anything after>         at each character of a name: one that no name goes on with,
  *                       <neither a nor b> ...          or the end where no name has its own
  */
 export function textBesides(names: Iterable<string>, ranges: CodePoints): Expr {

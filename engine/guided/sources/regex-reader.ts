@@ -126,7 +126,9 @@ class RegexReader {
     return look === null ? item : { kind: 'ahead', item, isNegative: look === '!' };
   }
 
-  /** Skips the name of a group behind (? and refuses look-behinds and flags. Returns the mark of a look-ahead. */
+  /**
+   * Skips the name of a group after (? and refuses look-behinds and flags. Returns the mark of a look-ahead.
+   */
   #groupKind(): '=' | '!' | null {
     if (this.#take('=')) return '=';
     if (this.#take('!')) return '!';

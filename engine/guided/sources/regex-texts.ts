@@ -68,7 +68,9 @@ function branchTexts(branch: RegexNode, mode: 'full' | 'search'): TextSet {
   return either([followed([branch], ANY_TEXT, 'start'), ...later]);
 }
 
-/** Texts that the parts match one after the other, and then those of `rest`, at a place that is behind `before`. */
+/**
+ * Texts that the parts match one after the other, and then those of `rest`, at a place that follows `before`.
+ */
 function followed(parts: readonly RegexNode[], rest: TextSet, before: Before): TextSet {
   spend(PART_WORK);
   const first = parts.findIndex(hasAssertion);

@@ -204,7 +204,7 @@ function checkForm(keyword: string, value: JsonValue, path: string): void {
   throw fault(path, `${keyword} is ${shown(value)}; ${form[0]} is expected`);
 }
 
-/** Numbers that JSON cannot write are told by their names. */
+/** Numbers that JSON cannot write are reported by their names. */
 const writtenNumber = (_: string, value: unknown) =>
   typeof value === 'number' && !Number.isFinite(value) ? String(value) : value;
 

@@ -16,7 +16,9 @@ interface Constants {
   values: ReadonlySet<string>;
 }
 
-/** Pairs of branches, each given as its alternatives, that could hold for the same value, as far as can be told. */
+/**
+ * Pairs of branches, each given as its alternatives, that could hold for the same value, as far as is known.
+ */
 export function overlaps(branches: readonly Schema[][]): [number, number][] {
   const found: [number, number][] = [];
   for (const [i, one] of branches.entries())
@@ -25,7 +27,7 @@ export function overlaps(branches: readonly Schema[][]): [number, number][] {
   return found;
 }
 
-/** A property that tells branches of objects apart by constants where it is there, required or not; null: there is none. */
+/** A property whose constants distinguish branches of objects, required or not; null: there is none. */
 export function commonDiscriminator(branches: readonly Schema[][]): string | null {
   const [first] = branches[0] ?? [];
   if (!isObject(first)) return null;

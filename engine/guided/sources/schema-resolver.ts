@@ -62,7 +62,9 @@ export class SchemaResolver {
     return !isObject(schema) || !COMBINING.some((keyword) => schema[keyword] !== undefined);
   }
 
-  /** The schema that a reference points to: # with a JSON pointer behind it, or an $id or $anchor of the schema. */
+  /**
+   * The schema that a reference points to: # followed by a JSON pointer, or an $id or $anchor of the schema.
+   */
   target(reference: string, path: string): JsonValue {
     const found = this.#found(reference);
     if (found !== undefined) return found;

@@ -16,7 +16,8 @@ const VALUE_WORK = 10;
 const MAX_INTEGERS = 64;
 
 /**
- * Says whether values fulfil schemas, for the values that schemas list. `format` is not asked: whoever lists a value knows it.
+ * Says whether values fulfil schemas, for the values that schemas list. `format` is not checked: the schema's
+ * author chose the values.
  */
 export class SchemaValues {
   readonly #resolver: SchemaResolver;

@@ -152,7 +152,7 @@ class TagReader {
     this.#spacePattern = pattern;
   }
 
-  /** The rest of the tag behind `begun`, the first part of its begin. */
+  /** The rest of the tag after `begun`, the first part of its begin. */
   #tag({ begin, content, end, path }: Tag, begun: string): Expr {
     const first = typeof begin === 'string' ? text(begin.slice(begun.length)) : special(begin.token);
     return seq(first, this.#format(content, `${path}.content`, end), text(end));
@@ -287,7 +287,7 @@ function follower(beginnings: ReadonlySet<string>): (beginning: string, characte
       if (end === '') return '';
     }
   };
-  // A set keeps its order of insertion: each beginning of a word comes behind the shorter ones.
+  // A set keeps its order of insertion: each beginning of a word comes after the shorter ones.
   for (const beginning of beginnings) {
     const characters = [...beginning];
     const last = characters.pop();

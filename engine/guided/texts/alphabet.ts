@@ -6,8 +6,8 @@ import type { TextSet } from './text-set.js';
 const COMPARED_PER_STEP = 8;
 
 /**
- * The characters of some sets of texts, in groups (letters) that no class of these sets tells apart: a letter stands for all
- * characters of its group.
+ * The characters of some sets of texts, in groups (letters) that no class of these sets distinguishes: a
+ * letter stands for all characters of its group.
  */
 export class Alphabet {
   /** Characters of each letter; none for that of surrogates. */

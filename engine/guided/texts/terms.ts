@@ -21,7 +21,7 @@ export interface Term {
   readonly letters: readonly number[];
   readonly min: number;
   readonly max: number | null;
-  /** By letter, the term behind it; null: not yet asked for. */
+  /** By letter, the term after it; null: not yet asked for. */
   behind: readonly Term[] | null;
 }
 
@@ -128,7 +128,7 @@ export class Terms {
     return new Array<Term>(this.#numLetters).fill(term);
   }
 
-  /** The derivatives of terms combined, once for all letters behind which these are the same. */
+  /** The derivatives of terms combined, once for all letters after which these are the same. */
   #combinedRow(terms: readonly Term[], combine: (behind: readonly Term[]) => Term): readonly Term[] {
     const rows = terms.map((term) => this.behind(term));
     // Groups of letters are split row by row, until all of a group have the same derivatives.

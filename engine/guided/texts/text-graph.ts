@@ -32,7 +32,7 @@ interface Graph {
   ends: number[];
 }
 
-/** All terms behind the letters of a term, as states with edges between them; the term itself is state 0. */
+/** All terms after the letters of a term, as states with edges between them; the term itself is state 0. */
 function automatonOf(terms: Terms, start: Term): Graph | null {
   const { alphabet } = terms;
   const letters = alphabet.letters.flatMap((ranges, letter) => (ranges.length > 0 ? [letter] : []));

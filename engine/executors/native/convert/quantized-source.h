@@ -1,5 +1,5 @@
 // A quantised matrix of safetensors, whose numbers lie in several tensors: weight = (code - zero) * scale / divisor. What the fields mean
-// is told in models/checkpoints/quantized/quantized-source.ts.
+// is explained in models/checkpoints/quantized/quantized-source.ts.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -15,8 +15,8 @@ struct RowsBuffer {
   std::vector<uint8_t> joined;
 };
 
-// The rows of a tensor that lies in a checkpoint's file: those of each job, one behind the other, with the bytes that weights.bin
-// would have. Threads may read at once, each into a buffer of its own.
+// The rows of a tensor that lies in a checkpoint's file: those of each job, one after the other, with the bytes that
+// weights.bin would have. Threads may read at once, each into a buffer of its own.
 class SourceRows {
  public:
   // The jobs, which must outlive this, read one file and have one number of columns and one target type; what they say of the target's

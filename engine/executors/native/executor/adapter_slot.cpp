@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-// Panels whose blocks are prefetched beside A of their product.
+// Panels whose blocks are prefetched together with A of their product.
 constexpr int32_t kFirstPanels = 2;
 using Parts = std::vector<const AdapterPart*>;
 
@@ -135,7 +135,7 @@ AdapterSlot::AdapterSlot(const NetworkPlan& plan, const KernelTable& kernels, co
 
 // Takes the memory, and packs everything into its place.
 void AdapterSlot::fill(const KernelTable& kernels, const Layout& layout) {
-  // Room behind: prefetches may pass the end.
+  // Room at the end: prefetches may pass the end.
   memory_ = Mapping::anonymous(roundUp(layout.bytes + 4096, 4096), "An adapter");
   for (const size_t start : layout.panelStarts)
     panelStarts_.push_back(reinterpret_cast<const char*>(memory_.data()) + start);

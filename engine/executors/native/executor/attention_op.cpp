@@ -167,8 +167,8 @@ void runSplit(const Layer& layer, const AttentionUnit& unit, int32_t index, cons
   }
 }
 
-// What a score without a value would be alone: a split behind all others of a (row, head), whose merge gives it its part of the softmax. So it
-// takes the same part whatever chunks and tasks there are.
+// What a score without a value would be alone: a split after all others of a (row, head), whose merge gives it its part
+// of the softmax. So it takes the same part whatever chunks and tasks there are.
 void addSinkLogit(float logit, int32_t headDim, float* partial) {
   std::fill_n(partial, headDim, 0.0f);
   partial[headDim] = logit;

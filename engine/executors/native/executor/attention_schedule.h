@@ -35,7 +35,7 @@ namespace skein {
 struct AttentionMember {
   int32_t sequence;
   int32_t rowBegin, rowEnd;  // of the sequence's query rows
-  int32_t pictureEnd = 0;    // cache position behind the picture that the rows are of; 0: they are of none
+  int32_t pictureEnd = 0;    // cache position after the picture of these rows; 0: they belong to none
 };
 
 struct AttentionUnit {

@@ -54,10 +54,11 @@ struct BatchView {
   std::vector<ReturnedRows> returnedRows;
   std::vector<PromptTableRows> promptTables;  // rows ascending
   ArrayView<const int32_t> tokenTypes;        // only for networks that look them up
-  ArrayView<const int32_t> adapterSlots;      // by sequence, -1: none; empty: nobody has an adapter
+  ArrayView<const int32_t> adapterSlots;      // by sequence, -1: none; empty: no sequence has an adapter
   // By sequence, only for plans with states. -1: its states are not kept. See state_log.h.
   ArrayView<const int32_t> stateSlots, stateReplays, stateDrafts;
-  // Of sequence s the snapshots [snapshotStart[s], snapshotStart[s + 1]): rows behind which its states are copied to a slot.
+  // Of sequence s the snapshots [snapshotStart[s], snapshotStart[s + 1]): rows after which its states are copied to a
+  // slot.
   ArrayView<const int32_t> snapshotStart, snapshotRows, snapshotSlots;
   // Rows of tables that kPlaces adds for each token, and the share of each: [numTokens x kPlacesOfToken].
   ArrayView<const int32_t> places;

@@ -2,13 +2,13 @@
 //
 // An executor's threads usually take all processors, so two executors that compute side by side would each wait for threads
 // that the other has displaced. So they take turns instead: one computes, with its own threads, and the others' threads
-// sleep. Executors whose threads fit beside each other have their turns at the same time. TurnQueue decides who is next.
+// sleep. Executors whose threads fit together have their turns at the same time. TurnQueue decides who is next.
 //
 //   model A   |== step ==|      |== step ==|        |== st|....|ep ==|
 //   model B              |==st|.............|ep ====|     |=st=|      ...     a step may be parted between two of its ops
 //
-// Nobody waits for ever: if no turn begins for kPatience, because an op takes that long or does not return, a waiting
-// executor goes on without a turn.
+// No executor waits for ever: if no turn begins for kPatience, because an op takes that long or does not return, a
+// waiting executor goes on without a turn.
 #pragma once
 #include <atomic>
 #include <chrono>

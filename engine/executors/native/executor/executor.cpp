@@ -72,7 +72,7 @@ WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable&
   };
   for (const PlanSlot& slot : config.plan.slots) {
     const int32_t rows = config.capacity(slot.rows);
-    // Adds one vector of room behind the last row: kernels may read what follows it, but never use it.
+    // Adds one vector of room after the last row: kernels may read what follows it, but never use it.
     layout.slots.push_back(take(static_cast<size_t>(rows) * static_cast<size_t>(slot.width) + kAlignFloats));
   }
   size_t angles = 0;
@@ -122,7 +122,7 @@ WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable&
   return layout;
 }
 
-// Where each layer's cache begins in the pool, and behind the last where it ends; each begins at a page of its own.
+// Where each layer's cache begins in the pool, and after the last where it ends; each begins at a page of its own.
 std::vector<size_t> kvOffsets(const ExecutorConfig& config, const std::string& what) {
   std::vector<size_t> offsets{0};
   for (const LayerHeads& heads : config.plan.layers) {
@@ -348,7 +348,7 @@ void Executor::receive() {
   guarded([&] {
     const BatchView& oldest = *begun_.front();
     if (!hasReceived_) {
-      // Said first: a wait for the output must not receive it beside itself, which would take what the wait is for.
+      // Set first: a wait for the output must not receive it on its own, which would take what the wait is for.
       hasReceived_ = true;
       runBack(oldest);
     }
@@ -390,7 +390,7 @@ void Executor::runFront(const BatchView& batch) {
   runOps(firstStepOp_, firstLogitOp_, batch);
 }
 
-// The ops behind the last layer, for the rows whose logits leave the executor and then for those that are sampled.
+// Runs the ops after the last layer, for the rows whose logits leave the executor and then for those that are sampled.
 void Executor::runBack(const BatchView& batch) {
   const ComputeTurns::Hold turn(turns_);
   returnTokenRows(batch);

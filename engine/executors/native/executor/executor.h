@@ -33,7 +33,7 @@ struct MemoryReport {
 // Offsets and total size of the workspace, in floats.
 struct WorkspaceLayout {
   std::vector<size_t> slots;
-  std::vector<size_t> ropes;  // of the batch's angles and of each table's, behind ropeAngles
+  std::vector<size_t> ropes;  // of the batch's angles and of each table's, after ropeAngles
   size_t ropeAngles, threadScratch, sharedPartials, rounded, storedPanels, up, expertPairs, expertInner, expertUp,
       expertClamped, expertSums, freshBlocks, sinkAngles, sinkQueries, relative;
   size_t attentionScratchFloats;  // of one thread
@@ -206,7 +206,7 @@ class Executor {
   // Calls fn(values, count) for the columns of each row that an op changes in place.
   template <typename Function>
   void eachSpan(const PlanOp& op, const BatchView& batch, const Function& fn);
-  // Runs norm(row) for each row of the op's output, and rounds each row at once if the product behind the op needs
+  // Runs norm(row) for each row of the op's output, and rounds each row at once if the product after the op needs
   // that.
   template <typename Function>
   void eachNormedRow(const PlanOp& op, const BatchView& batch, const Function& norm);
@@ -214,12 +214,12 @@ class Executor {
   const void* roundedInput(const PlanOp& op, size_t part, const BatchView& batch);
   const AdapterRow* adapterRows(const PlanOp& op, const BatchView& batch);
   void runRopeAndCache(const PlanOp& op, const BatchView& batch);
-  // Fills the blocks of fresh chunks around the chunks: older tokens in front, zeros behind.
+  // Fills the blocks of fresh chunks around the chunks: older tokens before them, zeros after them.
   void beginFreshChunks(int32_t layer, const BatchView& batch);
   // Writes the part of fresh chunks that the window keeps into the pool.
   void keepFreshRows(const PlanOp& op, const BatchView& batch);
   KvLayer freshLayer(int32_t layer) const;
-  // Where a layer's part of a block begins, outside of the pool: behind those of the layers before it.
+  // Where a layer's part of a block begins, outside of the pool: after those of the layers before it.
   size_t blockOffset(size_t layer) const;
   void runAttention(const PlanOp& op, const BatchView& batch);
   void runSelectRows(const PlanOp& op, const BatchView& batch);
@@ -257,14 +257,14 @@ class Executor {
   ExpertRows expertRows_;                                // of the running op
   std::vector<size_t> expertOffset_;                     // where each expert's rows begin in expertPairs_, in bytes
   Mapping kvPool_;
-  std::vector<size_t> kvOffset_;     // of each layer's cache in the pool, and behind the last its end, in bytes
+  std::vector<size_t> kvOffset_;     // of each layer's cache in the pool, and after the last its end, in bytes
   Mapping statePool_;                // [slot][states of all layers]
   size_t slotFloats_ = 0;
   std::vector<size_t> stateOffset_;  // of each state in a slot, in floats
   StateLog stateLog_;
   std::vector<float> replayedInputs_;  // of one convolution [sequence][taps - 1][columns]
   std::vector<std::vector<float>>
-      lostStates_;  // by thread: a state that is not kept, and a row of output that nobody reads
+      lostStates_;  // by thread: a state that is not kept, and a row of output that is never read
   std::map<int32_t, std::vector<float>> convWeights_;  // [taps][columns] of each convolution, by weight
   std::shared_ptr<Mapping> workspace_;
   std::vector<size_t> slotOffset_;  // in floats
@@ -295,7 +295,7 @@ class Executor {
   RelativeTables relative_;
   std::vector<std::unique_ptr<RowSampler>> samplers_;                 // by thread
   size_t firstStepOp_ = 0;                                            // those before it have been run once and for all
-  size_t firstLogitOp_ = 0;                                           // this op and all behind it have rows of logits
+  size_t firstLogitOp_ = 0;                                           // this op and all after it have rows of logits
   std::vector<int32_t> passRows_;                                     // rows of T of one pass: see returned_rows.cpp
   std::vector<std::pair<const ReturnedRows*, int64_t>> passTargets_;  // request and index of each row
   int64_t logitRows_ = 0;

@@ -244,7 +244,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
       else stepThread_.begin([this, &own] { own.step->run(*executor_); });
     } catch (const std::exception& error) {
       begun_.pop_back();
-      // The others have been told of a step that does not come.
+      // The others expect a step that does not come.
       if (executor_->config().group) executor_->config().group->abort(error.what());
       throw;
     }

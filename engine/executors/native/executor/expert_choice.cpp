@@ -17,7 +17,7 @@ bool isBetter(const Value* values, int32_t a, int32_t b) {
   return a < b;
 }
 
-// Up to so many are found by insertion.
+// Up to this many are found by insertion.
 constexpr int32_t kFew = 16;
 
 // The `used` best of the numbers [0, count), best first.
@@ -69,7 +69,8 @@ void chancesOf(const ExpertRule& rule, int32_t experts, const float* scores, dou
   for (int32_t expert = 0; expert < experts; ++expert) chances[expert] /= sum;
 }
 
-// Leaves the values of the experts of the highest groups alone, one group behind the other. groups: their numbers, in ascending order.
+// Leaves the values of the experts of the highest groups alone, one group after the other. groups: their numbers, in
+// ascending order.
 void keepGroups(const ExpertRule& rule, int32_t experts, double* values, int32_t* groups) {
   const int32_t size = experts / rule.groups;
   std::array<double, kMostExpertGroups> sums;

@@ -43,7 +43,8 @@ inline int32_t rowsOfPass(const PlanOp& op) { return std::max(1, kPairsOfPass / 
 // Bytes of some rows of one expert as a product with such weights takes them: rounded, or as they are.
 size_t bytesOfRows(const KernelTable& kernels, DType weights, int32_t rows, int32_t k);
 
-// Floats of gate and up of some panels that one thread clamps: bytes of a core's second-level cache, beside the weights that stream by.
+// Floats of gate and up of some panels that one thread clamps: bytes of a core's second-level cache, besides the
+// weights that stream by.
 constexpr size_t kClampedFloats = 16 << 10;
 
 // Floats that a pass takes at most in each of its regions: see Executor.
@@ -64,7 +65,7 @@ class ExpertRows {
   int32_t pairs() const { return rows_ * used_; }
   int32_t rowOf(int32_t pair) const { return rowOfPair_[static_cast<size_t>(pair)]; }
   int32_t expertOf(int32_t pair) const { return expertOfPair_[static_cast<size_t>(pair)]; }
-  // First pair of an expert; that of the one behind the last is the number of pairs.
+  // First pair of an expert; that of the one after the last is the number of pairs.
   int32_t firstPair(int32_t expert) const { return firstPair_[static_cast<size_t>(expert)]; }
   int32_t rowsOf(int32_t expert) const { return firstPair(expert + 1) - firstPair(expert); }
   // Pairs of a row in ascending number of their experts, and their shares: `used` of each.

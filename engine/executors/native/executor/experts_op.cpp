@@ -4,8 +4,8 @@
 //   | row 0 |                       | 1 | 0 1 | 2 | 0 .     -> inner ->     -> [pairs][width]      share x pair + share x pair + ..
 //   | row 1 |     ------------>
 //
-// What a pair gets depends on its row and its expert, and a row's pairs are added up in ascending expert: its bits are the same beside any
-// other rows.
+// What a pair gets depends on its row and its expert, and a row's pairs are added up in ascending expert: its bits are
+// the same with any other rows.
 #include <algorithm>
 #include <cstring>
 
@@ -15,14 +15,14 @@
 namespace skein {
 namespace {
 
-// Bytes of rows that one task keeps in its core's second-level cache, beside the weights that stream by.
+// Bytes of rows that one task keeps in its core's second-level cache, besides the weights that stream by.
 constexpr size_t kTaskRowBytes = 256 << 10;
 // Tasks of a thread for few pairs, which take a few microseconds each, and for more, which are cut where experts begin: the last task of
 // a thread is what the others wait for.
 constexpr int32_t kFewPairs = 16, kTasksOfFewPairs = 4, kTasksOfPairs = 32;
 // A score is looked at a few times.
 constexpr int64_t kElementsPerScore = 8;
-// As much work as so many elements that are only copied.
+// As much work as this many elements that are only copied.
 constexpr int64_t kElementsPerClamp = 8;
 // Most rows whose gate and up are clamped at once: three panels of them fit, of 32 columns at most.
 constexpr int32_t kRowsOfClamp = 96;
@@ -106,7 +106,7 @@ void Executor::runExpertPass(const PlanOp& op, int64_t begin, int64_t rows) {
   });
 }
 
-// Computes one product of all experts with rows. Returns true if some of them have another part behind this one.
+// Computes one product of all experts with rows. Returns true if some of them have another part after this one.
 template <typename RowOf>
 bool Executor::runExpertProduct(const PlanOp& op, const ExpertProduct& product, const RowOf& rowOf) {
   const std::vector<ExpertWeights>& experts = expertsOfOp_[currentOp_];

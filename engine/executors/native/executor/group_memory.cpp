@@ -30,7 +30,7 @@ constexpr char kGroupMagic[8] = {'S', 'K', 'E', 'I', 'N', 'R', 'K', '1'};
 constexpr size_t kTextBytes = 448;
 // A wait spins for so long before it looks on.
 constexpr int32_t kGroupSpinMicroseconds = 60;
-// A wait that has spun looks on for so long, and gives the processor to whoever wants it in between: ranks of one machine are
+// A wait that has spun keeps polling for this long, and yields the processor in between: ranks of one machine are
 // seldom further apart within a layer, and to be woken takes as long as some of its products.
 constexpr int32_t kYieldMicroseconds = 2000;
 // A thread that gave its processor and has it back after so long shares it with others: there are more threads than processors.
@@ -38,9 +38,9 @@ constexpr int32_t kTakenMicroseconds = 100;
 // Then no wait of this process looks on for so long: who sleeps is woken sooner than who has given its processor.
 constexpr std::chrono::milliseconds kCrowdedTime(200);
 std::atomic<Clock::rep> crowdedUntil{0};
-// A sleeping wait looks this often whether the group was aborted by somebody who cannot wake it.
+// A sleeping wait checks this often whether the group was aborted by a process that cannot wake it.
 constexpr int64_t kLookMs = 20;
-// The same where there may soon be something to do beside the wait.
+// The same where there may soon be other work besides the wait.
 constexpr int64_t kBesideMs = 1;
 
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
@@ -103,7 +103,7 @@ struct GroupMemory::Header {
   Signal call;
   Signal activity;                // grows with all that this rank does, while a relay watches
   std::atomic<uint32_t> watched;  // 1: a relay does
-  std::atomic<uint32_t> aborted;  // 1: somebody writes the reason, 2: it is written
+  std::atomic<uint32_t> aborted;  // 1: the reason is being written, 2: it is written
   char reason[kTextBytes];
 };
 
@@ -224,7 +224,7 @@ bool GroupMemory::await(Signal& signal, int64_t limitMs, const Reached& reachedV
                       begin.time_since_epoch().count() >= crowdedUntil.load(std::memory_order_relaxed);
   const auto yieldEnd = begin + std::chrono::microseconds(yields ? kYieldMicroseconds : 0);
   for (Clock::time_point now = begin, before = begin; now < spinEnd || now < yieldEnd; now = Clock::now()) {
-    // Somebody had the processor, and may be who this wait is for.
+    // Another thread had the processor, and may be the one that this wait is for.
     if (now >= spinEnd && now - before > std::chrono::microseconds(kTakenMicroseconds)) {
       crowdedUntil.store((now + kCrowdedTime).time_since_epoch().count(), std::memory_order_relaxed);
       break;
@@ -307,7 +307,7 @@ void GroupMemory::abort(const std::string& reason) {
 }
 
 std::string GroupMemory::abortReason() const {
-  // Whoever aborts writes the reason at once, unless it dies while it does so.
+  // The aborting process writes the reason at once, unless it dies while it does so.
   for (int i = 0; i < 100 && header().aborted.load() == 1; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (header().aborted.load() == 0) return {};

@@ -52,7 +52,8 @@ class GroupMemory {
   void ring();
   // Rank 0: waits until all ranks have answered the call. Throws a sentence with the first error. Returns the sum of the results.
   uint32_t awaitAnswers(int64_t limitMs);
-  // The others: waits for the call behind `last`; returns its number, or `last` after timeoutMs. Throws if the group is lost.
+  // The others: waits for the call after `last`; returns its number, or `last` after timeoutMs. Throws if the group is
+  // lost.
   uint32_t awaitCall(uint32_t last, int64_t timeoutMs);
   // The last call that all others have answered.
   uint32_t answeredByAll() const;
@@ -64,7 +65,7 @@ class GroupMemory {
   // Reason of the abort; empty: there was none.
   std::string abortReason() const;
 
-  // What a wait does beside, now and then. True: it may have something to do soon, so the wait looks often.
+  // What a wait does besides, now and then. True: it may have something to do soon, so the wait looks often.
   using Beside = std::function<bool()>;
   // Place for the next publication of this rank: waits until the readers have taken what was there.
   float* beginPublication(int32_t channel, const std::vector<int32_t>& readers, const Beside& beside = {});

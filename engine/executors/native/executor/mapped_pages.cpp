@@ -11,7 +11,7 @@ namespace skein {
 namespace {
 
 // Linux reads no more at one advice than the greater of the device's window for reading ahead and of its largest transfer, and leaves out
-// the rest without a word. The window is 128 KiB unless somebody has changed it.
+// the rest without a word. The window is 128 KiB unless it has been changed.
 constexpr size_t kAdvisedBytes = 128 << 10;
 
 size_t pageBytes() {

@@ -24,7 +24,7 @@ namespace {
 // Bytes that one element of a product's input takes, roughly.
 int64_t inputBytes(DType weights) { return !isQuantized(weights) ? 4 : weights == DType::kInt8 ? 2 : 1; }
 
-// Bytes of x that one task keeps in its core's second-level cache, beside the weights that stream by.
+// Bytes of x that one task keeps in its core's second-level cache, besides the weights that stream by.
 constexpr int64_t kRowBlockBytes = 256 << 10;
 // Least number of rows for which a part of its own is worth reading all weights once more.
 constexpr int64_t kRowsOfPart = 48;

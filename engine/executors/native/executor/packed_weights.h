@@ -9,8 +9,9 @@
 //
 // The header names the instruction set, the file's size, a fingerprint of everything the bytes depend on, and a checksum of the
 // bytes themselves but for matrices of experts, which have a checksum each: where memory does not hold all experts (expert_reads.h), a start
-// leaves them unread, and each is checked when rows first go to it. A file that does not match is made again: written beside it under a temporary name, then renamed, so that two
-// processes may do so at once and a reader never sees half a file.
+// leaves them unread, and each is checked when rows first go to it. A file that does not match is made again: written
+// next to it under a temporary name, then renamed, so that two processes may do so at once and a reader never sees half
+// a file.
 #pragma once
 #include <array>
 #include <memory>

@@ -43,7 +43,7 @@ struct PlanWeight {
   std::string name;
   bool matrix;  // a vector has one row and is f32
   int32_t rows, columns;
-  // The tensor of weights.bin that it is made of: the whole, or the slices of a rank, one behind the other.
+  // The tensor of weights.bin that it is made of: the whole, or the slices of a rank, one after the other.
   std::string tensor = {};
   int32_t tensorRows = 0, tensorColumns = 0;
   std::vector<WeightSlice> slices = {};
@@ -261,7 +261,7 @@ struct WeightTensor {
   int64_t rows, columns, offset, byteLength;
   // CRC-32 of the tensor's bytes; -1 if the engine has none.
   int64_t checksum = -1;
-  int64_t firstRow = 0;  // of its weight, of which others have the rows before and behind
+  int64_t firstRow = 0;  // of its weight, of which others have the rows before and after
   // Where its rows lie in the checkpoint's file; none: it lies in weights.bin.
   std::vector<ConvertJob> jobs = {};
 };

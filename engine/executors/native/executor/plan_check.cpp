@@ -268,7 +268,7 @@ class PlanChecker {
     writes(op.output, input.rows, output.width, "output");
   }
 
-  // What experts have beside their matrices. raised: rows of gate and up together.
+  // Checks what experts have besides their matrices. raised: rows of gate and up together.
   void checkExpertParts(const PlanOp& op, int64_t raised, int64_t width) const {
     const size_t count = op.gateUps.size();
     if (!op.gateUpBiases.empty() || !op.downBiases.empty()) {
@@ -346,7 +346,7 @@ class PlanChecker {
          shape(op.input));
   }
 
-  // Heads that have weights of their own, one behind the other.
+  // Checks heads that have weights of their own, one after the other.
   void checkOwnHeads(const PlanOp& op) const {
     const int64_t columns = weight(op.weight).columns;
     checkVector(op.weight, columns, "weight");

@@ -1,13 +1,13 @@
 // Rows of logits that leave the executor in addition to sampling.
 //
-// Memory holds maxLogitRows rows of logits, so the ops behind the last layer run in passes over that many rows, and a
+// Memory holds maxLogitRows rows of logits, so the ops after the last layer run in passes over that many rows, and a
 // last time for the sampled rows, which then stay in place:
 //
 //   rows of T wanted   0 1 2 3 4 5 6 7 | 12 13          maxLogitRows 4
 //   passes             [0 1 2 3] [4 5 6 7] [12 13]      each handed out before the next
 //   then               [logitRows]                      as in every step
 //
-// A row's bits do not depend on the rows beside it, so neither passes nor neighbours affect the returned values.
+// A row's bits do not depend on the rows next to it, so neither passes nor neighbours affect the returned values.
 #include <cmath>
 #include <cstring>
 

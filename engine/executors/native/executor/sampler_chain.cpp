@@ -300,7 +300,7 @@ size_t SamplerChain::drawOne(double temperature, double uniform) {
   if (temperature < kLeastTemperature) return mostProbable();
   weigh(temperature);
   const double target = uniform * sum_;
-  // The block whose end lies behind the target, or the last one that has any weight.
+  // The block whose end lies beyond the target, or the last one that has any weight.
   double sum = 0, before = 0;
   int32_t block = 0;
   for (int32_t next = 0; next * kWideBlock < size_; ++next) {

@@ -32,7 +32,7 @@ float addHeld(const float* logits, const float* weights, int32_t n, const Holds&
 
 float weightHeld(const float* logits, const float* weights, int32_t n, OrderBound bound) {
   const float least = bound.logit;
-  // All tokens lie in front of the bound's id, or all behind it: only one group has both.
+  // All tokens come before the bound's id, or all after it: only one group has both.
   if (bound.before >= n) return addHeld(logits, weights, n, [least](float logit, int32_t) { return logit >= least; });
   if (bound.before <= 0) return addHeld(logits, weights, n, [least](float logit, int32_t) { return logit > least; });
   return addHeld(logits, weights, n, [bound](float logit, int32_t id) { return bound.holds(logit, id); });

@@ -2,11 +2,11 @@
 // a draft's rows are computed on a copy, and their inputs are logged. Once it is known how many of them were right, the next step
 // replays these in front of its own rows: the same inputs in the same order, so the states have the same bits as without drafts.
 //
-//   step 1   rows  g7 | d8 d9 d10        kept: the states behind g7          log: d8 d9 d10
+//   step 1   rows  g7 | d8 d9 d10        kept: the states after g7           log: d8 d9 d10
 //   step 2   d8 and d9 were right        replayed: d8 d9
-//            rows  g10 | d11             kept: the states behind g10         log: d11
+//            rows  g10 | d11             kept: the states after g10          log: d11
 //
-// Where the replayed rows are drafts too, nothing is kept, and the step's rows are logged behind them.
+// Where the replayed rows are drafts too, nothing is kept, and the step's rows are logged after them.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -22,7 +22,7 @@ struct StateRows {
   int32_t rows;
   int32_t replayed;  // logged rows in front of them
   bool keeps;        // the replayed rows are certain
-  int32_t certain;   // the first rows, behind which the states are kept
+  int32_t certain;   // the first rows, after which the states are kept
   bool begins;       // with zeros, whatever the slot holds
 
   StateRows(const BatchView& batch, int64_t sequence)

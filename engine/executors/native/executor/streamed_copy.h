@@ -18,8 +18,8 @@ namespace skein {
 // Floats of a line: a streamed copy takes whole lines.
 constexpr int64_t kLineFloats = 16;
 
-// Copies count floats, a multiple of kLineFloats, to the begin of a line. endStreaming() must follow, by the same thread, before it tells
-// others of them.
+// Copies count floats, a multiple of kLineFloats, to the begin of a line. endStreaming() must follow, by the same
+// thread, before it informs others of them.
 inline void streamFloats(float* target, const float* source, int64_t count) {
 #if defined(__x86_64__)
   for (int64_t i = 0; i < count; i += kLineFloats) {

@@ -109,7 +109,7 @@ void ThreadPool::placeCaller() const {
   stayBeside(0);
 }
 
-// Runs tasks, of the thread's own share first, then of the shares behind it in turn; returns how many.
+// Runs tasks, of the thread's own share first, then of the shares after it in turn; returns how many.
 int32_t ThreadPool::runTasks(int32_t thread) {
   int32_t count = runShare(shares_[static_cast<size_t>(thread)], true, thread);
   for (int32_t other = thread + 1; other < thread + threads_; ++other) {

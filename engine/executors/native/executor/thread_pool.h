@@ -52,7 +52,7 @@ class ThreadPool {
   void runOnEach(const Function& fn) {
     std::atomic<int32_t> begun{0};
     run(threads_, [&](int32_t, int32_t thread) {
-      // There are as many tasks as threads, and nobody goes on before each has one.
+      // There are as many tasks as threads, and no thread goes on before each has one.
       begun.fetch_add(1);
       while (begun.load() < threads_) std::this_thread::yield();
       fn(thread);

@@ -45,7 +45,7 @@ class TurnQueue {
   void wait(Entry& entry);
   // Takes entry out of the queue.
   void leave(Entry& entry);
-  // Counts so many more seconds of computing for entry, which holds a turn.
+  // Counts `seconds` more seconds of computing for entry, which holds a turn.
   static void charge(Entry& entry, double seconds);
   bool mustPart(const Entry& entry) const;
   // Ends the turn of entry.

@@ -18,8 +18,9 @@
 //
 // With a window a row takes part only in steps of which it sees a token; inside them the mask has a lower edge too. The steps do
 // not move, so a row that sees all positions before it gets the same bits as without a window. If rows attend both ways, all rows
-// see all positions of the sequence, and only the last step has a mask; with a window steps behind the row have one too, and where they see a
-// segment of the sequence alone, the first step. Rows of a picture see all positions up to its end, and of those before their window none.
+// see all positions of the sequence, and only the last step has a mask; with a window steps after the row have one too,
+// and where they see a segment of the sequence alone, the first step. Rows of a picture see all positions up to its
+// end, and of those before their window none.
 #pragma once
 #include "kernels/attention_relative.h"
 #include "kernels/tiles.h"
@@ -202,7 +203,7 @@ void splitOf(const Rows& rows, int split, float* scratch, float* partial) {
     if (args.window.on()) {
       step = skipUnseen(args, rows.begin, step);
       if (step >= splitEnd) return;
-      // For rows from here on the window begins behind the step.
+      // For rows from here on the window begins after the step.
       const int unseen = step + kStepTokens - 1 + args.window.recent - args.firstPosition;
       if (step >= args.window.sinks && unseen < rows.end) pairs = (unseen - rows.begin) * heads;
     }

@@ -20,7 +20,7 @@ struct Rows {
 
   int heads() const { return args.numHeads / args.kv->kvHeads; }
   int rowOf(int pair) const { return begin + pair / heads(); }
-  // The first position behind those that a row attends to.
+  // The first position after those that a row attends to.
   int endOf(int row) const {
     const int own = args.firstPosition + row + 1;
     if (args.bothWays == 0) return own;
@@ -28,9 +28,9 @@ struct Rows {
     return own + args.window.recent - 1;
   }
   int seenBy(int pair) const { return endOf(rowOf(pair)); }
-  // The first position behind those that any row attends to.
+  // The first position after those that any row attends to.
   int seen() const { return endOf(end - 1); }
-  // The first position of a window that a pair attends to, beside the sinks; it may be below 0.
+  // The first position of a window that a pair attends to, besides the sinks; it may be below 0.
   int windowOf(int pair) const { return args.firstPosition + rowOf(pair) + 1 - args.window.recent; }
   int headOf(int pair) const { return kvHead * heads() + pair % heads(); }
   int headDim() const { return args.kv->headDim; }

@@ -23,7 +23,8 @@ size_t stepScratchFloats(int32_t headDim) {
   return size_t(headDim) * kStepTokens + size_t(kStepTokens) * valueStride<V>(headDim);
 }
 
-// Floats for a step, the rounded queries of so many (row, head) pairs with their scales, and the queries for the sinks.
+// Floats for a step, the rounded queries of a number of (row, head) pairs with their scales, and the queries for the
+// sinks.
 template <class V>
 size_t attentionScratchFloats(int32_t headDim, int32_t pairs) {
   return stepScratchFloats<V>(headDim) + 2 * size_t(pairs) * (pairsOf(headDim) + 1);
@@ -63,7 +64,7 @@ struct Step {
   const float* vScales = nullptr;
 };
 
-// Fills the scratch with the step's first `valid` tokens, rounded up to a group; the rest is zero. Blocks behind `valid`
+// Fills the scratch with the step's first `valid` tokens, rounded up to a group; the rest is zero. Blocks after `valid`
 // are not read: the table may end there.
 template <class V, class T>
 void loadStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, float* kStep, float* vStep) {

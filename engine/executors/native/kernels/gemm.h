@@ -315,7 +315,7 @@ inline Ahead aheadOf(const Args& args, int row, int rows, int panel, int width, 
 }
 
 // What the tile of the rows [row, row + rows) of [first, last) calls for while it takes `bytes` of panels in steps: its share of as many bytes
-// behind them, or nothing new where a few rows take several panels at the rate of memory.
+// after them, or nothing new where a few rows take several panels at the rate of memory.
 inline Following followingOf(const char* panels, size_t bytes, int steps, int wide, int row, int rows, int first,
                              int last) {
   const int count = last - first;

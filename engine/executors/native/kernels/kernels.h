@@ -197,7 +197,7 @@ struct AdapterProduct {
   const int32_t* firstBlock;  // [panels + 1]: of each packed panel, in the order of the packed weight
   int32_t panels;
   // What is needed soon, to be prefetched: the blocks of each panel, [panels + 1] places in one piece of memory, and what the adapter's
-  // next product needs first, which lies behind them.
+  // next product needs first, which lies after them.
   const char* const* panelStart;
   size_t nextBytes;
 };
@@ -300,7 +300,7 @@ struct KvLayer {
 //   sinkBlocks 1, ringBlocks 3      block   0 | 1 2 3 | 4 5 6 | 7 8 ...
 //                                   entry   0 | 1 2 3 | 1 2 3 | 1 2 ...
 //
-// So the newest block's entry may hold, behind the newest token, the rest of the block ringBlocks before it: recent <=
+// So the newest block's entry may hold, after the newest token, the rest of the block ringBlocks before it: recent <=
 // ringBlocks * tokensPerBlock keeps these apart.
 struct AttentionWindow {
   int32_t recent = 0;  // 0: no window; all positions up to the row's own are attended to, entry b is block b
@@ -341,7 +341,7 @@ struct AttentionArgs {
   float scale;
   // Cap: a score counts as softCap * tanh(q . k * scale / softCap). 0: as q . k * scale.
   float softCap = 0;
-  // Length of the sequence if rows attend also to positions behind their own: to all of them, or with a window to
+  // Length of the sequence if rows attend also to positions after their own: to all of them, or with a window to
   // window.recent - 1. 0: causal.
   int32_t bothWays = 0;
   // The first position that rows attend to, where they attend both ways without a window: that of their segment.
@@ -391,7 +391,7 @@ struct WideRowKernels {
   float (*leastOfWeight)(const float* values, const double* weights, int32_t n, double weight);
   // Numbers |center - (values[i] - maximum)| by size, with 0 ... kDistanceBuckets - 1; kDistanceBuckets for what is left out.
   void (*bucketByDistance)(const float* values, int32_t n, double maximum, double center, int32_t* buckets);
-  // Leaves out what lies behind the bucket `last`; returns how many are kept.
+  // Leaves out what lies after the bucket `last`; returns how many are kept.
   int32_t (*keepBuckets)(float* values, const int32_t* buckets, int32_t n, int32_t last);
 };
 
@@ -528,7 +528,7 @@ struct KernelTable {
   // rowBegin) * headsPerKvHead][headDim + 2].
   void (*attentionSplit)(const AttentionArgs& args, int32_t kvHead, int32_t rowBegin, int32_t rowEnd, int32_t split,
                          float* scratch, float* partial);
-  // Floats of scratch that attentionSplit needs for so many (row, head) pairs of one KV head.
+  // Floats of scratch that attentionSplit needs for `pairs` (row, head) pairs of one KV head.
   size_t (*attentionScratchFloats)(int32_t headDim, int32_t pairs);
   // A split is gone on with (AttentionArgs::from) at multiples of this many positions.
   int32_t attentionStep;

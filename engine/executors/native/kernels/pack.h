@@ -89,7 +89,7 @@ size_t packedBytesOf(PanelPacking packing, int n, int k) {
   return size_t(panelsOf(n, kPanelWidth<V>)) * size_t(packing.panelBytes(k));
 }
 
-// Packs the panels of w, each `stride` panels behind the one before.
+// Packs the panels of w, each `stride` panels after the one before.
 template <class V>
 void packPanels(PanelPacking packing, const void* w, int n, int k, int stride, void* packed) {
   const int64_t bytes = packing.panelBytes(k);

@@ -2,7 +2,7 @@
 // even and treats inputs and results below the normal numbers as zero. AVX-512 BF16's instruction does this whatever
 // MXCSR says. The rows of x are rounded to bf16 once for all panels:
 //
-//   row 0: x[0] x[1] | x[2] x[3] | .. (a zero behind an odd k)     row 1: ..
+//   row 0: x[0] x[1] | x[2] x[3] | .. (a zero after an odd k)      row 1: ..
 #pragma once
 #include "kernels/gemm.h"
 

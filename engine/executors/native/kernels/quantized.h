@@ -100,7 +100,7 @@ concept AddsExponents = requires(typename V::F a) { V::timesPower(a, V::bitsOf(a
 constexpr int kRowsOfExponents = 4;
 
 // addScaled() of scales that are powers of two: the product of multiple and scale is exact, so that one multiplication by it rounds as
-// the one by the multiple, and an addition as the fma. Processors add beside their multiplications.
+// the one by the multiple, and an addition as the fma. Processors add while they multiply.
 template <class V, int M>
 [[gnu::always_inline]] inline void addByExponents(const typename V::I (&sum)[M][2], const uint8_t* x, int64_t rowStride,
                                                   const typename V::F (&scales)[2], float* tile) {
@@ -278,10 +278,10 @@ struct QuantizedFormat {
   using SumsFns = Tiles<QuantizedSumsFn, V::kTileRows>;
   RoundedLayout rows;
   int64_t (*offsetOf)(int group);  // bytes of a panel before a group
-  int mostOfOneTile;  // so many rows are one tile; more are cut into tiles of at most `tileRows`
+  int mostOfOneTile;  // up to this many rows are one tile; more are cut into tiles of at most `tileRows`
   int tileRows;
   SumsFns packed;
-  // Panels are expanded for more than `packedRows` rows: groups of so many bytes.
+  // Panels are expanded for more than `packedRows` rows: groups of expandedBytes bytes.
   int packedRows, expandedBytes;
   SumsFns expanded;
   void (*expand)(const uint8_t* panel, int group, int count, uint8_t* to);
@@ -328,7 +328,7 @@ const QuantizedFormat<V>& quantizedFormatOf(DType dtype) {
 
 // Computes the products of rows [row, row + rows), at most kQuantizedRowBlock, and one panel into sums[(r - row) * NR
 // ..]. Calls done(first, count) for each completed tile of rows: its results are written to memory while the next tile
-// computes. aheadOf(first, count, calls) tells what the adapters of a tile's rows need next.
+// computes. aheadOf(first, count, calls) lists what the adapters of a tile's rows need next.
 template <class V, class AheadOf, class Done>
 void panelSums(const QuantizedFormat<V>& format, const RoundedRows& x, int row, int rows, const uint8_t* panel,
                int groups, float* sums, AheadOf aheadOf, Done done) {
@@ -355,7 +355,7 @@ void panelSums(const QuantizedFormat<V>& format, const RoundedRows& x, int row, 
   for (int part = 0, group = 0; part < parts; part++) {
     const int end = group + (groups - group + (parts - part) - 1) / (parts - part);
     format.expand(panel, group, end - group, expanded);
-    // Prefetches the data to be expanded next, of this panel or of the one behind it, while the tiles compute.
+    // Prefetches the data to be expanded next, of this panel or of the next one, while the tiles compute.
     const uint8_t* next = panel + format.offsetOf(end);
     const int64_t nextBytes = format.offsetOf(end) - format.offsetOf(group);
     forEachRowTile(tileRows, row, row + rows, [&](int first, int count) {

@@ -40,7 +40,7 @@ constexpr DType formOf(DType weights) {
 template <class V, DType D>
 struct GroupLayout {
   static constexpr int NR = kPanelWidth<V>;
-  static constexpr int kQuants = NR * (D == DType::kInt4 || D == DType::kQ5_1 ? 4 : 2);  // behind the scales
+  static constexpr int kQuants = NR * (D == DType::kInt4 || D == DType::kQ5_1 ? 4 : 2);  // after the scales
   static constexpr int kFifthBits = kQuants + NR * (D == DType::kInt8 ? kGroup : kGroup / 2);
   static constexpr int kBytes = kFifthBits + (D == DType::kQ5_0 || D == DType::kQ5_1 ? 4 * NR : 0);
 };
@@ -82,7 +82,7 @@ class GroupWalk {
   static constexpr int64_t offsetOf(int group) { return int64_t(group) * Layout::kBytes; }
 
   GroupWalk(const uint8_t* panel, int group) : group_(panel + offsetOf(group)) {}
-  // Prefetches what lies so many packed vectors ahead.
+  // Prefetches what lies `step` packed vectors ahead.
   void prefetch(int step) const { prefetchStep<V>(quants(step, 0)); }
   void next() { group_ += Layout::kBytes; }
 

@@ -37,7 +37,7 @@ inline float loadFloat(const uint8_t* p) {
   return value;
 }
 
-// Magnitudes below this (2^-100) are negligible beside any weight; their reciprocal could overflow.
+// Magnitudes below this (2^-100) are negligible compared with any weight; their reciprocal could overflow.
 constexpr float kSmallestMagnitude = 0x1p-100f;
 
 // Adding 1.5 * 2^23 rounds to a whole number, ties to even, and leaves it in the low bits.

@@ -21,7 +21,7 @@ struct NeonBf16Simd : NeonSimd {
     high = paired(vld1q_u16(even + W), vld1q_u16(odd + W));
   }
 
-  // Two rows of 4 k, one behind the other.
+  // Two rows of 4 k, one after the other.
   using Bf16RowPair = bfloat16x8_t;
   static Bf16RowPair bf16RowPair(const int32_t* even, const int32_t* odd) {
     return vreinterpretq_bf16_s32(vcombine_s32(vld1_s32(even), vld1_s32(odd)));

@@ -7,7 +7,7 @@ namespace skein {
 namespace {
 
 struct NeonI8mmSimd : NeonDotSimd {
-  // Two rows of 8 bytes, one behind the other.
+  // Two rows of 8 bytes, one after the other.
   using RowPair = int8x16_t;
   static RowPair rowPair(const uint8_t* even, const uint8_t* odd) {
     return vcombine_s8(vld1_s8(reinterpret_cast<const int8_t*>(even)), vld1_s8(reinterpret_cast<const int8_t*>(odd)));

@@ -11,13 +11,14 @@
 namespace skein {
 namespace {
 
-// Groups that are unpacked at a time for many rows: a superblock, whose bytes the first-level cache holds beside what is read next.
+// Groups that are unpacked at a time for many rows: a superblock, whose bytes the first-level cache holds together with
+// what is read next.
 constexpr int kStoredGroups = kSuperblock / kGroup;
 
 // Bytes of a row that are called for before they are needed, and those that are called for at a time.
 constexpr int64_t kStoredAhead = 1024, kStoredPiece = 512;
 
-// Calls for the rows of a panel, and behind their ends for those of the panel that follows, into the second-level cache:
+// Calls for the rows of a panel, and past their ends for those of the panel that follows, into the second-level cache:
 //
 //   row 0    | 1 | 3 | ..      pieces of the rows by turns, kStoredAhead bytes of each row before they are needed
 //   row 1    | 2 | 4 | ..

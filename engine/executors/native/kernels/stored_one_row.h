@@ -91,7 +91,7 @@ template <class V>
   for (int q = 0; q < 2; q++) sums[q] = V::sumsOfRows(words[q]);
 }
 
-// callFor(groups): so many groups of the superblock are next to have been multiplied.
+// callFor(groups): the next `groups` groups of the superblock are about to be multiplied.
 template <class V, class Calls>
 [[gnu::always_inline]] inline typename V::F superblockOfQ4K(const uint8_t* x, EvenRows rows, typename V::F sum,
                                                             Calls callFor) {

@@ -8,8 +8,8 @@
 namespace skein {
 namespace {
 
-// Most rows of activations whose whole sums stay in registers beside the words, and most that are multiplied there: AVX-512 has registers
-// for the integer sums of eight.
+// Most rows of activations whose whole sums stay in registers with the words, and most that are multiplied there:
+// AVX-512 has registers for the integer sums of eight.
 constexpr int kMostInRegisters = 3;
 template <class V>
 constexpr int kFewStoredRows = V::W == 16 ? 8 : kMostInRegisters;

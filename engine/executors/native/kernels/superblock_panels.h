@@ -23,7 +23,7 @@ struct SuperblockLayout {
   // The scales of iq4_xs, NR bytes a group, lie in the header, so that vectors of nibbles lie in one cache line each.
   static constexpr bool kScalesInHeader = D == DType::kIq4Xs;
   static constexpr int kHeader = kScalesInHeader ? 10 * NR : D == DType::kQ6K ? 2 * NR : 4 * NR;
-  static constexpr int kNibbles = kScalesInHeader ? 0 : 2 * NR;  // of a group: behind its scales
+  static constexpr int kNibbles = kScalesInHeader ? 0 : 2 * NR;  // of a group: after its scales
   static constexpr int kUpper = kNibbles + 16 * NR;              // of a group: fifth or upper bits
   static constexpr int kGroupBytes = kUpper + (D == DType::kQ5K ? 4 * NR : D == DType::kQ6K ? 8 * NR : 0);
   static constexpr int kBytes = kHeader + kGroupsOfSuperblock * kGroupBytes;

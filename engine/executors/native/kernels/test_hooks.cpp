@@ -204,7 +204,7 @@ struct TestStored {
   StoredMatrix matrix;
 };
 
-// Packs the panels of `stored`, of F32, F16 or BF16, one behind the other.
+// Packs the panels of `stored`, of F32, F16 or BF16, one after the other.
 Napi::Value packStored(const Napi::CallbackInfo& info) {
   const KernelTable& table = tableOf(info);
   const Fields f(info);

@@ -101,7 +101,7 @@ const TileFormat& tileFormatOf(DType dtype, const StoredMatrix* stored) {
 }
 
 // The tiles of a product's weights. A run of `count` groups of a panel begins with begin(); then one() writes one tile after the other, two
-// for each group, and tiles() tells where the run lies. So a run is written while the one before is multiplied.
+// for each group, and tiles() returns where the run lies. So a run is written while the one before is multiplied.
 template <class V>
 class TileSource {
  public:

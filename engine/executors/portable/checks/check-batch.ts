@@ -98,7 +98,7 @@ function checkCounts(batch: PackedBatch, options: ExecutorOptions): void {
   checkLength(batch.blockTables, batch.numSequences * batch.maxBlocks, 'blockTables');
 }
 
-/** Checks that ids are inside the vocabulary, or behind it among those that a prompt table has rows for. */
+/** Checks that ids are inside the vocabulary, or after it among those that a prompt table has rows for. */
 function checkTokens(batch: PackedBatch, { plan, promptRowWidth }: BatchLimits): void {
   const { tokenIds, numTokens } = batch;
   checkLength(tokenIds, numTokens, 'tokenIds');

@@ -170,7 +170,7 @@ function quantize(type: 'int8' | 'int4', floats: Float32Array, columns: number, 
       write(floats, row + at, Math.min(WEIGHT_GROUP, columns - at), target, to);
 }
 
-/** A buffer of at least so many bytes; its former content may be lost. */
+/** A buffer of at least `bytes` bytes; its former content may be lost. */
 function grown(buffer: ArrayBuffer, bytes: number): ArrayBuffer {
   return buffer.byteLength >= bytes ? buffer : new ArrayBuffer(bytes);
 }

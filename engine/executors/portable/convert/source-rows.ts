@@ -6,8 +6,9 @@ import { PositionedFile } from './positioned-file.js';
 import type { StorageType } from './tensor-types.js';
 
 /**
- * The rows of a tensor that lies in a model's file: those of each job, one behind the other, with the bytes that weights.bin would
- * have. The jobs have one number of columns and one target type; what they say of the target's place does not count.
+ * The rows of a tensor that lies in a model's file: those of each job, one after the other, with the bytes
+ * that weights.bin would have. The jobs have one number of columns and one target type; what they say of the
+ * target's place does not count.
  */
 export class SourceRows {
   readonly rows: number;

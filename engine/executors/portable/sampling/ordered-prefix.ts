@@ -7,7 +7,7 @@ type Compare = (a: number, b: number) => number;
  * Puts `ids` in order until `visit` returns false, no more of them than needed: blocks of growing size are selected and
  * sorted. Returns the number visited, which stand first. `compare` is never 0.
  *
- *   ids    | in order and visited | in order | behind these, in any order |
+ *   ids    | in order and visited | in order | after these, in any order  |
  */
 export function visitInOrder(ids: Int32Array, compare: Compare, visit: (id: number) => boolean): number {
   let ordered = 0;

@@ -124,8 +124,8 @@ export class Selection {
   }
 
   /**
-   * Parts the candidates low .. high into those in front of one of them in order, and those behind it. Returns [end of the first
-   * part, begin of the second].
+   * Parts the candidates low .. high into those in front of one of them in order, and those after it. Returns
+   * [end of the first part, begin of the second].
    */
   #part(logits: Float32Array, low: number, high: number): [number, number] {
     const ids = this.#candidates;

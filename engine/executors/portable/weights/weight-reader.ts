@@ -139,7 +139,10 @@ export class WeightReader {
   }
 }
 
-/** Checks that the tensors are the rows of the weight, one behind the other, with the native executor's messages. */
+/**
+ * Checks that the tensors are the rows of the weight, one after the other, with the native executor's
+ * messages.
+ */
 function checkShapes(tensors: readonly LoadableTensor[], weight: PlanWeight, file: string): void {
   const name = `${file}: tensor ${weight.name}`;
   let rows = 0;

@@ -90,7 +90,7 @@ export class Ops {
     return this.graph.node('Slice', { inputs: [x, this.ints(begin), this.ints(sizes)], attributes });
   }
 
-  /** Adds `more` entries with this value behind each axis. */
+  /** Adds `more` entries with this value at the end of each axis. */
   pad(x: Output, more: readonly number[], value = 0): Output {
     const paddings = this.graph.constant(
       DType.int32,

@@ -108,7 +108,7 @@ function isWhole(library: string, framework: string, include: string): boolean {
   return [library, framework, join(include, 'tensorflow', 'c', 'c_api.h')].every((path) => existsSync(path));
 }
 
-/** Version in the name of the folder that pip writes beside the package: tensorflow_cpu-2.21.0.dist-info. */
+/** Version in the name of the folder that pip writes next to the package: tensorflow_cpu-2.21.0.dist-info. */
 function versionOf(sitePackages: string): string | null {
   for (const name of readdirSync(sitePackages)) {
     const version = /^tensorflow(?:_cpu|_gpu|_intel|_cpu_aws)?-(\d[^-]*)\.dist-info$/.exec(name)?.[1];

@@ -189,7 +189,7 @@ function link(folder: string, { library, framework, include }: LibTensorFlow): v
     for (const name of new Set([...names, basename(path)])) symlinkSync(path, join(lib, name));
   }
   symlinkSync(include, join(folder, 'deps', 'include'));
-  // The CUDA libraries of pip lie beside the package tensorflow, and are searched from the library's folder.
+  // The CUDA libraries of pip lie next to the package tensorflow, and are searched from the library's folder.
   const nvidia = join(dirname(dirname(library)), 'nvidia');
   if (existsSync(nvidia)) symlinkSync(nvidia, join(folder, 'deps', 'nvidia'));
 }

@@ -46,7 +46,8 @@ let pairs: usize = 0;
 const EIGHT: usize = 32;
 const PAIR: usize = 28;
 // Fields of a pair: pointers to its queries, to its queries for the sinks and to its output, and the positions [begin,
-// end) that it sees beside the sinks; bytes from the begin of a table's row to the column of position 0; its head.
+// end) that it sees besides the sinks; bytes from the begin of a table's row to the column of position 0; its
+// head.
 const QUERY: usize = 0;
 const SINK_QUERY: usize = 4;
 const OUTPUT: usize = 8;
@@ -55,7 +56,7 @@ const END: usize = 16;
 const COLUMN: usize = 20;
 const HEAD: usize = 24;
 
-/** Bytes of scratch for sequences of so many positions. */
+/** Bytes of scratch for sequences of this many positions. */
 export function attentionScratchBytes(positions: i32): usize {
   return 4 * bytesOfScores(positions) + 4 * EIGHT + 4 * PAIR;
 }
@@ -406,7 +407,8 @@ export function setSinkLogits(logits: usize): void {
  *   numSinks > 0
  * @param group heads that share a KV head
  * @param first position of the first row. Row i sees positions up to first + i, or both ways all from `start` to `length` (0: causal)
- * @param recent number of positions that a row sees up to its own, which is one of them, beside the first numSinks; all: 2^31 - 1
+ * @param recent number of positions that a row sees up to its own, which is one of them, besides the first
+ * numSinks; all: 2^31 - 1
  * @param ahead number of those that it sees from its own on, if it sees both ways; all: 2^31 - 1
  * @param cap 0: none
  * @param room scratch of attentionScratchBytes for the longest sequence; `positions`: the length of that sequence

@@ -9,8 +9,8 @@
  */
 
 /**
- * Writes k and v of rows [0, rows) into their slots. kv: k of the first row, v lies kvHeads * headDim floats behind it;
- * `stride` floats between rows; slots: i32 each, block * tokensPerBlock + offset.
+ * Writes k and v of rows [0, rows) into their slots. kv: k of the first row, v lies kvHeads * headDim floats
+ * after it; `stride` floats between rows; slots: i32 each, block * tokensPerBlock + offset.
  */
 export function storeKv(
   layer: usize,

@@ -113,7 +113,7 @@ function scaledUnit(x: usize, width: i32, epsilon: f32, factor: f32, y: usize): 
  *
  * @param query first number of the head's query in the first row; key, value: the same; stride: floats between rows
  * @param factors of the head for the first row: the share of the state that is kept, and of the change that is taken over; other rows
- *   have them `factorStride` floats behind those of the row before
+ *   have them `factorStride` floats after those of the row before
  * @param state [keyDim x valueDim], which changes
  * @param scratch room for two keys
  */
