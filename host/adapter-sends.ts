@@ -30,11 +30,17 @@ export class AdapterSends {
   readonly #calls: AdapterSendsCalls;
   /** Requests that go to the engine next, in this order: their adapters have to be sent again, or were too much at once. */
   readonly #next = new Set<HostEntry>();
-  /** Requests whose adapters have no room beside those of others: they go to the engine again when one of those ends. */
+  /**
+   * Requests whose adapters do not fit together with those of others: they go to the engine again when one of
+   * those ends.
+   */
   readonly #short = new RoomQueue<HostEntry>();
   /** Requests of each adapter's task that have not ended. */
   readonly #tasks = new Map<bigint, number>();
-  /** Forgotten tasks of these: the engine is told again when the last of their requests ends, which may have sent the adapter again. */
+  /**
+   * Forgotten tasks of these: the engine is notified again when the last of their requests ends, which may
+   * have sent the adapter again.
+   */
   readonly #forgotten = new Set<bigint>();
 
   /** @param isInThread the engine runs in a thread of this process */

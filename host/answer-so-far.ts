@@ -8,7 +8,7 @@ interface SequenceSoFar {
   finishReason: FinishReason | null;
 }
 
-/** Fields of a request that say how its answer can go on. */
+/** Fields of a request that say how its answer can continue. */
 type ResumedFields = Pick<
   TokenRequest,
   | 'beams'
@@ -22,14 +22,14 @@ type ResumedFields = Pick<
 >;
 
 /**
- * What was accepted of a request's answer, and all that another engine needs to go on with it:
+ * What was accepted of a request's answer, and all that another engine needs to continue it:
  *
  *   attempt 1   prompt -> 5 7 9 | engine lost
  *   attempt 2   prompt, knownOutputIds 5 7 9 -> 4 8 | lost
  *   attempt 3   prompt, knownOutputIds 5 7 9 4 8 -> ...            the client: 5 7 9   4 8   ...
  *
- * What an engine that knows tokens could not go on with, or would not tell any more, begins again at the first token. What was sent before
- * is then compared, and not sent again.
+ * What an engine that knows tokens could not continue, or would not report any more, begins again at the
+ * first token. What was sent before is then compared, and not sent again.
  */
 export class AnswerSoFar {
   readonly #fields: ResumedFields;
@@ -42,13 +42,13 @@ export class AnswerSoFar {
   #cachedTokens = 0;
   /** Most tokens of the prompt that count as cached: all others were computed for this request. */
   #mostCachedTokens = Number.POSITIVE_INFINITY;
-  /** Tokens of the prompt that were told to be done. */
+  /** Tokens of the prompt that were reported as done. */
   #promptDone = -1;
 
   constructor(request: TokenRequest, numSequences: number) {
     const { beams, streaming, mirostat, knownOutputIds, endTokenIds, stopWords } = request;
     const { returnContextLogits, returnContextLogProbs } = request;
-    // Not the request itself: it may hold much that nobody needs any more.
+    // Not the request itself: it may hold much that is no longer needed.
     this.#fields = {
       ...{ beams, streaming, mirostat, returnContextLogits, returnContextLogProbs },
       ...{ knownOutputIds, endTokenIds, stopWords },
@@ -111,8 +111,8 @@ export class AnswerSoFar {
   }
 
   /**
-   * Takes the accepted part of a piece; the piece as its reader gets it, without what was told before. null: the tokens in front of it, which
-   * were sent before, are others.
+   * Takes the accepted part of a piece; returns the piece as its reader gets it, without what was reported
+   * before. null: the tokens in front of it differ from those sent before.
    * @param skip number of its tokens that were sent before
    */
   push(sequence: number, piece: TokenPiece, skip: number): TokenPiece | null {
@@ -151,7 +151,10 @@ export class AnswerSoFar {
     return true;
   }
 
-  /** The piece without what was told before. @param isFirst it has the first tokens of its sequence, or comes before them */
+  /**
+   * The piece without what was reported before. @param isFirst it has the first tokens of its sequence, or
+   * comes before them
+   */
   #asSeen(piece: TokenPiece, isFirst: boolean): TokenPiece {
     const seen = { ...piece };
     if (!isFirst) {
@@ -171,8 +174,8 @@ export class AnswerSoFar {
   }
 
   /**
-   * How the next attempt goes on.
-   * @param ended sequences that nobody wants more of
+   * How the next attempt continues.
+   * @param ended sequences of which no more is wanted
    * @returns tokens that each sequence has in front of what it brings, those that the request has brought among them; null: it begins at
    * the first token
    */
@@ -192,7 +195,8 @@ export class AnswerSoFar {
     const { knownOutputIds: given = [], endTokenIds = [] } = this.#fields;
     return this.#sequences.map(({ tokens, finishReason }, i) => {
       const all = [...(given[i] ?? []), ...tokens];
-      // A sequence that its end token has ended does not have it: it tells the engine that there is nothing to do.
+      // A sequence that its end token has ended does not have it: adding it shows the engine that there is
+      // nothing to do.
       const endId = endTokenIds[0];
       if (finishReason === 'stop' && endId !== undefined && !this.#endsByStopWord(all)) all.push(endId);
       return Int32Array.from(all);

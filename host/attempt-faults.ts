@@ -1,7 +1,8 @@
 /**
  * Rules of how often a request is begun.
  *
- * A request whose engine is lost goes on in another one. Where that happens again and again, it may be the request that kills them.
+ * A request whose engine is lost continues in another one. Where that happens again and again, it may be the
+ * request that kills them.
  */
 export interface AttemptRules {
   /** Attempts in a row that ended with their engine, and brought no token, after which no more follow. */
@@ -54,8 +55,9 @@ export class AttemptFaults {
   }
 
   /**
-   * Engines were lost with it, so often without a token that one more would be the last: it may be what kills them. Suspects are tried one
-   * after another, so that nobody is blamed for what another one did. It is none once it has gained a token.
+   * Engines were lost with it, so often without a token that one more would be the last: it may be what kills
+   * them. Suspects are tried one after another, so that none is blamed for a loss that another caused. It is
+   * none once it has gained a token.
    */
   get isSuspect(): boolean {
     return !this.#hasGained && this.#fruitless >= Math.max(1, this.#rules.maxFruitlessAttempts - 1);

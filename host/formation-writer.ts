@@ -9,7 +9,7 @@ import {
   MAX_QUEUED_ROWS,
 } from '../callbacks/formation.js';
 
-/** The parts of a request in the host that formations tell. */
+/** The parts of a request in the host that formations report. */
 interface Followed {
   request: { requestId: bigint };
   label: string;
@@ -84,7 +84,7 @@ export class FormationWriter {
     this.#ended = [];
     const { totals, longestIterationMs, latency } = engine.record;
     const steps = stepsOf(engine.record.steps, performance.timeOrigin + nowMs);
-    // A new watcher has not heard of the end of earlier requests.
+    // A new watcher has not seen the end of earlier requests.
     const ids = this.#isFirst ? new Set(running.map(([id]) => id)) : null;
     this.#isFirst = false;
     const { numBlocks: count, tokensPerBlock } = this.#engine;

@@ -2,7 +2,7 @@
 export interface FramePlace {
   /** Tokens of the sequence in front of these, known ones included. */
   index: number;
-  /** Number of tokens; 0 where only an end is told, or something of the prompt. */
+  /** Number of tokens; 0 where only an end is reported, or progress of the prompt. */
   count: number;
   /** The sequence ends with them. */
   isEnd: boolean;

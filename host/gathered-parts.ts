@@ -8,8 +8,8 @@ const MAX_PARTS = 64;
 const MAX_ENTRIES = 4096;
 
 /**
- * Generated tokens of a sequence that nobody has taken yet. They are taken in pieces of bounded size, however many
- * gathered:
+ * Generated tokens of a sequence that were not taken yet. They are taken in pieces of bounded size, however
+ * many gathered:
  *
  *   add        . . . .       64 small parts become one
  *   parts      [64][64][64] . . .

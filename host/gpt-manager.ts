@@ -72,7 +72,7 @@ export class GptManager {
 
   /**
    * Throws a ParameterError for options that cannot work; what only loading can show rejects `ready`.
-   * @param inProcess what the in-process host is told beside its callbacks, which are functions
+   * @param inProcess what the in-process host receives besides its callbacks, which are functions
    */
   constructor(options: GptManagerOptions, inProcess?: InProcessCalls) {
     checkManagerOptions(options);
@@ -160,8 +160,8 @@ export class GptManager {
   }
 
   /**
-   * Ends one sequence of a request that asked for several (num_return_sequences, best_of not above it), by its
-   * sequence_index; the others go on. Unknown ids are ignored. Not with a callbackModule.
+   * Ends one sequence of a request that asked for several (num_return_sequences, best_of not above it), by
+   * its sequence_index; the others continue. Unknown ids are ignored. Not with a callbackModule.
    */
   stopSequence(requestId: bigint, sequenceIndex: number): void {
     this.#bridge?.stopSequence(requestId, sequenceIndex);
@@ -177,19 +177,21 @@ export class GptManager {
   }
 
   /**
-   * Forgets, between two iterations, every block of the KV cache that later requests could reuse, and resolves with the
-   * number of these blocks. Running requests keep their blocks, but nobody else finds them. Resolves with 0 while no
-   * worker runs: the next one begins with an empty cache. Rejects if the worker dies before it answers.
+   * Forgets, between two iterations, every block of the KV cache that later requests could reuse, and
+   * resolves with the number of these blocks. Running requests keep their blocks, but no other request finds
+   * them. Resolves with 0 while no worker runs: the next one begins with an empty cache. Rejects if the
+   * worker dies before it answers.
    */
   resetCache(): Promise<number> {
     return this.#cacheResets.ask((askId) => this.#supervisor.post({ type: 'resetCache', askId }));
   }
 
   /**
-   * Reads, between two iterations, the content of the cached full blocks that another engine could use of a prompt: of as
-   * many, from the start on, as fit into `maxBytes`. Behind them lie the states of a model that has some: there are blocks up to the
-   * last one that has a snapshot alone. Empty where there are none, without block reuse, with enableTrtOverlap
-   * while a step runs, and with an executor that gives none. Rejects if the worker dies before it answers.
+   * Reads, between two iterations, the content of the cached full blocks that another engine could use of a
+   * prompt: of as many, from the start on, as fit into `maxBytes`. After them come the states, where the
+   * model has some: blocks then count only up to the last one that has a snapshot. Empty where there are
+   * none, without block reuse, with enableTrtOverlap while a step runs, and with an executor that gives none.
+   * Rejects if the worker dies before it answers.
    */
   readBlocks(prompt: PromptBlocks, maxBytes: number): Promise<BlockContents> {
     return this.#blockReads.ask((askId) =>
@@ -198,9 +200,9 @@ export class GptManager {
   }
 
   /**
-   * Resolves with the number of full blocks, from the start of the prompt on, that writeBlocks need not bring: the cache has
-   * them, and the states behind them. Some may be evicted before they are used. 0 where readBlocks gives none. Rejects if the worker dies before it
-   * answers.
+   * Resolves with the number of full blocks, from the start of the prompt on, that writeBlocks need not
+   * bring: the cache has them, and the states after them. Some may be evicted before they are used. 0 where
+   * readBlocks gives none. Rejects if the worker dies before it answers.
    */
   countBlocks(prompt: PromptBlocks): Promise<number> {
     return this.#blockCounts.ask((askId) => this.#supervisor.post({ type: 'countBlocks', askId, prompt }));
@@ -218,8 +220,8 @@ export class GptManager {
   }
 
   /**
-   * Says that no request will name this task's LoRA adapter again: it leaves the caches once none uses it. A later request of the task
-   * brings its weights anew.
+   * Says that no request will name this task's LoRA adapter again: it leaves the caches once none uses it. A
+   * later request of the task brings its weights again.
    */
   forgetAdapter(taskId: bigint): void {
     this.#supervisor.post({ type: 'forgetAdapter', taskId });

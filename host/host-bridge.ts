@@ -24,7 +24,7 @@ export interface BridgeConnection {
  */
 export type SendNewTokens = (requestId: bigint, sequence: number, piece: TokenPiece) => void;
 
-/** What the in-process host is told beside the callbacks. */
+/** What the in-process host receives besides the callbacks. */
 export interface InProcessCalls {
   sendNewTokens: SendNewTokens;
   /** The worker was lost with these requests: no final response of theirs follows. */
@@ -60,14 +60,15 @@ export interface HostBridgeOptions {
  *   worker --- responses of an iteration, freePlaces, received ---> host: sendResponse for each, in order
  *   worker <-- requests, stop signals, then a ring of the doorbell --- host: getInferenceRequests(max)
  *
- * Credits: max = freePlaces - (posted - received), the number that the worker can still take beside those on their way.
- * One call of getInferenceRequests is under way at a time. While more than PENDING_PER_SEQUENCE x maxNumSequences
- * promises of sendResponse are unsettled, no requests are taken; what is already active goes on, so a host that
- * stops settling them holds at most the tokens of the requests that were active then.
+ * Credits: max = freePlaces - (posted - received), the number that the worker can still take in addition to
+ * those on their way. One call of getInferenceRequests is under way at a time. While more than
+ * PENDING_PER_SEQUENCE x maxNumSequences promises of sendResponse are unsettled, no requests are taken; what
+ * is already active goes on, so a host that stops settling them holds at most the tokens of the requests that
+ * were active then.
  *
- * Whatever a callback throws, or its promise is rejected with, goes to onError, and everything else goes on. A promise
- * of getInferenceRequests or pollStopSignals that never settles brings nothing more; what is in flight goes on, and
- * ends.
+ * Whatever a callback throws, or its promise is rejected with, goes to onError, and everything else
+ * continues. A promise of getInferenceRequests or pollStopSignals that never settles brings nothing more;
+ * what is in flight continues, and ends.
  *
  * Between a worker that died and the next one the bridge is disconnected: no callback is asked, and requests that a
  * pending promise still brings wait here for the next worker.
@@ -125,7 +126,10 @@ export class HostBridge {
     this.#failInFlight(why);
   }
 
-  /** Handles the loss of the worker: each request in flight ends with this failure, or is the in-process host's to go on with. */
+  /**
+   * Handles the loss of the worker: each request in flight ends with this failure, or is left to the
+   * in-process host, which continues it.
+   */
   disconnect(why: RequestFailure): void {
     this.#connection = null;
     this.#clearIdleTimer();
@@ -309,7 +313,7 @@ export class HostBridge {
       callGuarded(PULLING, () => this.#takeOne(request, taken, max), this.#options.onError);
     }
     if (taken.length > 0) this.#postRequests(taken);
-    // The end is asked for behind the requests that came before it.
+    // The end is requested after the requests that came before it.
     if (wasOpen && this.#isTerminateAsked) this.#options.onTerminate?.();
   }
 

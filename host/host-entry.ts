@@ -18,12 +18,12 @@ export interface HostEntry {
   request: InferenceRequest;
   /** As it was asked: of later attempts the tokens so far are added. */
   readonly asked: InferenceRequest;
-  /** Why no engine can go on with it, as the end of a sentence; null: one can. */
+  /** Why no engine can continue it, as the end of a sentence; null: one can. */
   readonly whyNotResumed: string | null;
   readonly faults: AttemptFaults;
   /** Fingerprint of the engine that has it, or had it last; null: none had it yet. */
   engine: string | null;
-  /** Sequences that nobody wants more of. */
+  /** Sequences of which no more is wanted. */
   readonly left: ReadonlySet<number>;
   /** Null: it brought no weights. */
   adapter: BroughtAdapter | null;

@@ -49,7 +49,10 @@ type ManagerOptions = Omit<
 
 /** Options of an InProcessHost: those of a GptManager without callbacks, and those of the queue. */
 export interface InProcessHostOptions extends ManagerOptions {
-  /** Number of requests that may wait beside those in the engine before submit throws QueueFullError; default 256. */
+  /**
+   * Number of requests that may wait, not counting those in the engine, before submit throws QueueFullError;
+   * default 256.
+   */
   maxQueueSize?: number;
   /**
    * Number of requests of one queueKey that may wait. Default: maxQueueSize; with fairQueueing as many as there are free
@@ -61,8 +64,9 @@ export interface InProcessHostOptions extends ManagerOptions {
   /** Called after each iteration with the batch manager's statistics string. */
   onStats?: (json: string) => void;
   /**
-   * Requests that the engine had when it was lost go on in the next one, with the same bits. Default true; false: they fail with the engine.
-   * Without effect where workerRestart is false, and where every rank's callbacks are called.
+   * Requests that the engine had when it was lost continue in the next one, with the same bits. Default true;
+   * false: they fail with the engine. Without effect where workerRestart is false, and where every rank's
+   * callbacks are called.
    */
   resumeRequests?: boolean;
 }
@@ -90,9 +94,10 @@ const MAX_WAITING = 8;
  *
  *   submit -> queue (maxQueueSize; by priority, or fair among keys) -> getInferenceRequests -> engine -> sendResponse -> pieces
  *
- * Should the engine die, its requests go on in the next worker, bit for bit as without the break: see Resumption. One that kills engines
- * again and again fails with a RequestError. Those in the queue, and those that come meanwhile, go to the next worker too. All of them fail
- * with a HostClosedError where there is no next one.
+ * Should the engine die, its requests continue in the next worker, bit for bit as without the break: see
+ * Resumption. One that kills engines again and again fails with a RequestError. Those in the queue, and those
+ * that come meanwhile, go to the next worker too. All of them fail with a HostClosedError where there is no
+ * next one.
  */
 export class InProcessHost {
   readonly #manager: GptManager;
@@ -106,7 +111,7 @@ export class InProcessHost {
   readonly #stops = new Set<bigint>();
   readonly #adapters: AdapterSends;
   readonly #resumption: Resumption;
-  /** Requests of a lost engine go on in the next one. */
+  /** Requests of a lost engine continue in the next one. */
   readonly #resumes: boolean;
   readonly #joinTimeoutMs: number;
   #nextId = 1n;
@@ -218,7 +223,7 @@ export class InProcessHost {
     return this.#numWaiting + this.#resumption.size;
   }
 
-  /** Number of requests that an engine had when it was lost, and that go on in the next one. */
+  /** Number of requests that an engine had when it was lost, and that continue in the next one. */
   get lost(): number {
     return this.#resumption.size;
   }
@@ -321,7 +326,7 @@ export class InProcessHost {
       const { adapter, ...alone } = request;
       if (adapter !== undefined) checkAdapter(adapter);
       const carried = request.loraTaskId === undefined ? request : alone;
-      // Another engine goes on with the random numbers of this one.
+      // Another engine continues with the random numbers of this one.
       const seeded = this.#resumes ? { ...carried, seed: carried.seed ?? drawSeed() } : carried;
       this.#enqueue({ ...inferenceRequestOf(requestId, seeded), arrivalTimeMs }, request, pieces, left);
     } catch (error) {
@@ -344,8 +349,9 @@ export class InProcessHost {
   }
 
   /**
-   * Calls the listener with the requests in flight, at most once in `intervalMs` while iterations run and once more
-   * when all have ended, until the returned function is called. Costs nothing while nobody watches.
+   * Calls the listener with the requests in flight, at most once in `intervalMs` while iterations run and
+   * once more when all have ended, until the returned function is called. Costs nothing while nothing is
+   * watched.
    */
   watchFormation(listener: FormationListener, intervalMs = 200): () => void {
     return this.#formations.watch(listener, intervalMs);
@@ -396,7 +402,9 @@ export class InProcessHost {
     return this.close();
   }
 
-  /** Ends the engine: cancelled requests that still run are forgotten first, since nobody needs their end. */
+  /**
+   * Ends the engine: cancelled requests that still run are forgotten first, since their end is not needed.
+   */
   #terminate(): void {
     for (const entry of [...this.#entries.values()]) {
       this.#forget(entry);
@@ -405,7 +413,7 @@ export class InProcessHost {
     void this.#manager.terminate();
   }
 
-  /** Calls a function of the program that only observes: if it fails, requests go on. */
+  /** Calls a function of the program that only observes: if it fails, requests continue. */
   #tell(name: CallbackName, call: () => unknown): void {
     tellGuarded(name, call, (error) => this.#errors.report(error));
   }

@@ -1,6 +1,6 @@
 /**
- * Requests of a callback module that the worker has. The module's memory dies with the worker; these notes let the next
- * worker tell the module of their end.
+ * Requests of a callback module that the worker has. The module's memory dies with the worker; these notes
+ * let the next worker report their end to the module.
  */
 export class LostRequests {
   /**
@@ -31,7 +31,9 @@ export class LostRequests {
     this.#reason = reason;
   }
 
-  /** Requests whose end the next worker must tell the module, with the reason; null where there are none. */
+  /**
+   * Requests whose end the next worker must report to the module, with the reason; null where there are none.
+   */
   take(): { requestIds: bigint[]; reason: string } | null {
     return this.#lost.length === 0 ? null : { requestIds: [...this.#lost], reason: this.#reason };
   }

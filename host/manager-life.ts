@@ -8,7 +8,10 @@ export interface LifeOptions {
   onError?: ((error: Error) => void) | undefined;
 }
 
-/** The life of what runs an engine in workers, as whoever uses it sees it: its state, and the promises of its begin and end. */
+/**
+ * The life of an object that runs an engine in workers, as its users see it: its state, and the promises of
+ * its begin and end.
+ */
 export class ManagerLife<Info> {
   /** Settles when the engine is loaded for the first time; rejects where it cannot be. */
   readonly ready: Promise<Info>;
@@ -29,7 +32,7 @@ export class ManagerLife<Info> {
       this.#resolveReady = resolve;
       this.#rejectReady = reject;
     });
-    this.ready.catch(() => {}); // whoever awaits it hears of it; nobody has to
+    this.ready.catch(() => {}); // reported to callers that await it; awaiting is optional
     this.ended = new Promise((resolve) => {
       this.#resolveEnded = resolve;
     });
@@ -51,7 +54,7 @@ export class ManagerLife<Info> {
     this.tell('onStateChange', () => this.#options.onStateChange?.(state, failure));
   }
 
-  /** The engine is loaded; heard of once. */
+  /** The engine is loaded; called once. */
   noteReady(info: Info): void {
     this.#resolveReady(info);
   }
@@ -67,7 +70,7 @@ export class ManagerLife<Info> {
     this.#errors.report(error);
   }
 
-  /** Calls a callback that brings nothing: whatever becomes of it, the engine goes on. */
+  /** Calls a callback that brings nothing: whatever becomes of it, the engine continues. */
   tell(callback: string, call: () => unknown): void {
     tellGuarded({ callback }, call, (error) => this.#errors.report(error));
   }

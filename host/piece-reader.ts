@@ -28,11 +28,12 @@ export interface SequencePiece {
 const NO_TOKENS = new Int32Array(0);
 
 /**
- * Reads the responses to one request as pieces of its sequences. Responses are told apart by their tensors:
+ * Reads the responses to one request as pieces of its sequences. Responses are distinguished by their
+ * tensors:
  *
  *   sequence_index k        the response is of sequence k; the last one of it has random_seed
  *   output_ids [1, b, n]    b > 1: of all beams, and the only one
- *   context_progress        of the prompt: the first sequence tells it
+ *   context_progress        of the prompt: the first sequence reports it
  */
 export class PieceReader {
   readonly #options: PartOptions;
@@ -83,7 +84,7 @@ export class PieceReader {
   }
 }
 
-/** Finish reason told by a response. */
+/** Finish reason given by a response. */
 export function finishReasonIn(outputs: readonly NamedTensor[]): FinishReason {
   const code = outputs.find(({ name }) => name === 'finish_reasons')?.data[0];
   return finishReasonOf(Number(code ?? FINISH_CANCELLED));
@@ -110,7 +111,7 @@ const PER_BEAM = new Set([
 /** Those of them that have values for each token. */
 const PER_TOKEN = /^(output_log_probs|top_token_ids|top_log_probs|generation_logits)$/;
 
-/** The response as a request with this beam alone would get it; tokens behind the beam's end are left out. */
+/** The response as a request with this beam alone would get it; tokens after the beam's end are left out. */
 function tensorsOfBeam(outputs: readonly NamedTensor[], beam: number): NamedTensor[] {
   const byName = new Map(outputs.map((output) => [output.name, output]));
   // generation_logits that were not asked for are a dummy, of no beam.
@@ -130,7 +131,7 @@ function tensorsOfBeam(outputs: readonly NamedTensor[], beam: number): NamedTens
   return [...own, { name: 'beam', shape: [1], data: Int32Array.of(beam) }];
 }
 
-/** Number of tokens that a beam generated. @param most that of the longest beam, which its values tell */
+/** Number of tokens that a beam generated. @param most that of the longest beam, which its values show */
 function generatedOf(outputs: ReadonlyMap<string, NamedTensor>, most: number, beam: number): number {
   const lengths = outputs.get('sequence_length')!.data as Int32Array;
   const longest = Math.max(...lengths);

@@ -107,7 +107,7 @@ export class Resumption {
     return true;
   }
 
-  /** Nobody knows whether the next engine comes: those that wait for it longer than this fail. */
+  /** Whether the next engine comes is unknown: requests that wait for it longer than this fail. */
   limitWait(limitMs: number, why: string): void {
     this.#limit ??= setTimeout(() => {
       this.#limit = null;

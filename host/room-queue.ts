@@ -10,7 +10,7 @@ interface Place<T> {
 }
 
 /**
- * Requests for whose adapters the engine had no room beside those of others, the oldest first.
+ * Requests whose adapters did not fit into the engine together with those of others, the oldest first.
  *
  *   refuse --> [ parked ] --takeNext: one of the others has ended, or was accepted--> on its way --> accepted, or refused: parked in its old place
  *

@@ -36,7 +36,8 @@ export class SentAdapters {
   }
 
   /**
-   * Tensors that the request takes along beside the id, in float32: none where the engine was sent these weights under that id.
+   * Tensors that the request takes along besides the id, in float32: none where the engine was sent these
+   * weights under that id.
    */
   tensorsFor(adapter: BroughtAdapter): Record<string, Tensor> {
     const { taskId, weights } = adapter;
@@ -68,7 +69,7 @@ export class SentAdapters {
     this.#sent.delete(taskId);
   }
 
-  /** Another engine takes the place of the one that was told. */
+  /** Another engine takes the place of the one that knew the adapters. */
   forgetAll(): void {
     this.#sent.clear();
   }

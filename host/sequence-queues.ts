@@ -47,7 +47,7 @@ export class SequenceQueues {
     return this.answer.cachedTokens;
   }
 
-  /** Every sequence has ended. @param left sequences that nobody wants more of */
+  /** Every sequence has ended. @param left sequences of which no more is wanted */
   isOver(left: ReadonlySet<number>): boolean {
     return this.#queues.every((_, i) => left.has(i) || this.answer.isEnded(i));
   }

@@ -170,7 +170,7 @@ function tableOf(lists: Lists): Tensor | null {
   return { shape: [lists.length, width], data };
 }
 
-/** The inputs of a request that goes on behind these tokens, a list for each sequence. */
+/** The inputs of a request that continues after these tokens, a list for each sequence. */
 export function withKnownOutputs(inputs: Inputs, known: readonly Int32Array[]): Inputs {
   const table = tableOf(known);
   return table === null ? inputs : { ...inputs, known_output_ids: table };

@@ -10,7 +10,7 @@ export type Tensors = ReadonlyMap<string, NamedTensor>;
  */
 export type Part = Pick<TokenPiece, 'tokens' | 'logProbs' | 'topTokens' | 'topLogProbs' | 'generationLogits'>;
 
-/** The part of a piece, without what it tells beside. */
+/** The token part of a piece, without its other reports. */
 export function partOf({ tokens, logProbs, topTokens, topLogProbs, generationLogits }: Part): Part {
   const part: Part = { tokens };
   if (logProbs !== undefined) part.logProbs = logProbs;
@@ -99,7 +99,7 @@ export function joinParts(parts: readonly Part[], options: PartOptions): Part {
   return whole;
 }
 
-/** Reads what the first response of a request tells of its prompt; null: it is a later response. */
+/** Reads what the first response of a request reports about its prompt; null: it is a later response. */
 export function readContext(tensors: Tensors): Partial<TokenPiece> | null {
   const cachedTokens = numberOf(tensors, 'cached_tokens');
   if (cachedTokens === undefined) return null;
@@ -117,7 +117,7 @@ export function readContext(tensors: Tensors): Partial<TokenPiece> | null {
   return context;
 }
 
-/** Reads a response that tells how far the prompt is; null: it is another one. */
+/** Reads a response that reports how far the prompt is; null: it is another one. */
 export function readProgress(outputs: readonly NamedTensor[]): ContextProgress | null {
   const [first] = outputs;
   if (first?.name !== 'context_progress') return null;

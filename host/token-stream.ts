@@ -106,7 +106,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     this.#deliver();
   }
 
-  /** Takes new tokens, with the values that were asked for beside them. */
+  /** Takes new tokens, with the values that were requested besides them. */
   pushTokens(piece: TokenPiece): void {
     if (this.#isDone) return;
     const listener = this.#listener;

@@ -145,7 +145,7 @@ function checkBudget(name: string, { tokens, endToken, beginToken }: ReasoningBu
   if (beginToken !== undefined) checkRange(`${name}.beginToken`, beginToken, { ...COUNT, min: -1 });
 }
 
-/** The layout of words could not tell an empty one from none. */
+/** The layout of words could not distinguish an empty one from none. */
 function checkWords(name: string, words: readonly Tokens[]): void {
   if (words.some((word) => word.length === 0)) {
     throw new ParameterError(

@@ -8,7 +8,7 @@ export interface BatchEntry {
   hasStarted: boolean;
   /** Leaves the entry's AbortSignal alone again. */
   release: (() => void) | null;
-  /** It has failed; told once, and nothing follows. */
+  /** It has failed; called once, and nothing follows. */
   fail(error: unknown): void;
 }
 
@@ -37,9 +37,12 @@ export interface BatchDuties<Entry, Batch, Info, Message extends { type: string 
   pack(batch: Batch, slot: number | null): PackedBatch<Command>;
   /** An instance begins with the batch; called again where that is lost before it really does. */
   noteBegun?(batch: Batch): void;
-  /** A request has failed while its batch is with the instance, which may be told. */
+  /** A request has failed while its batch is with the instance, which may be notified. */
   noteGone?(entry: Entry, batch: Batch, instance: BatchInstance<Batch, Info, Message, Command>): void;
-  /** The batch ends without an answer: an instance was lost over it, it cannot be sent, its entries wait again, or nobody wants it any more. */
+  /**
+   * The batch ends without an answer: an instance was lost over it, it cannot be sent, its entries wait
+   * again, or its answer is no longer wanted.
+   */
   drop?(batch: Batch): void;
   /**
    * The message ends the batch. The instance gets its next one before `deliver` hands out what the message brings; buffers

@@ -27,7 +27,9 @@ export interface BatchFormer<Entry, Batch> {
    * they have waited. Absent: the batch stays as it is.
    */
   putBack?(entries: readonly Entry[]): void;
-  /** Nobody wants this entry's answer any more; of the entry that is in a batch already there is nothing to do. */
+  /**
+   * This entry's answer is no longer wanted; for an entry that is already in a batch, nothing is to be done.
+   */
   remove(entry: Entry, nowUs: number): void;
   /**
    * @param free instances that may have a batch now, the one with the fewest first; none: it is only asked who is refused

@@ -95,7 +95,8 @@ export class BatchHost<
 
   /**
    * Opens one more instance, whose requests may come as soon as it runs. @param prepare called with its number before its worker is opened
-   * @returns its number, and a promise that resolves when it runs and rejects where it cannot be loaded, which the others do not hear of
+   * @returns its number, and a promise that resolves when it runs and rejects where it cannot be loaded,
+   * which is not reported to the others
    */
   addInstance(prepare: (index: number) => void): { index: number; ready: Promise<void> } {
     return this.#instances.add((index) => {
@@ -200,7 +201,10 @@ export class BatchHost<
     this.#life.tell(callback, call);
   }
 
-  /** Sends an instance a command that is no batch, behind the batches that it was sent. Nothing happens where it has no worker. */
+  /**
+   * Sends an instance a command that is no batch, after the batches that it was sent. Nothing happens where
+   * it has no worker.
+   */
   send(instance: number, command: Command): void {
     this.#instances.find(instance)?.send(command);
   }

@@ -33,7 +33,7 @@ export class WakeTimer {
   #wake(dueUs: number): void {
     this.#timer = null;
     this.#dueUs = null;
-    // A timer may come a little early: whoever asked for this time sees it as reached.
+    // A timer may fire a little early: the caller that asked for this time sees it as reached.
     if (dueUs - this.nowUs() < TICK_US) this.#lastUs = Math.max(this.#lastUs, dueUs);
     this.#onWake();
   }

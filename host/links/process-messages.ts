@@ -7,11 +7,11 @@ export type Downward<Command> =
       kind: 'setup';
       /** URL of the module that the worker's thread runs. */
       script: string;
-      /** Data for the script, beside its wires. */
+      /** Data for the script, besides its wires. */
       data: object;
       /** Whose worker it is, as a sentence says it. */
       owner: string;
-      /** How often the heartbeat is looked at, in milliseconds; 0: nobody wants to know of it. */
+      /** How often the heartbeat is looked at, in milliseconds; 0: the heartbeat is not watched. */
       beatMs: number;
     }
   | { kind: 'message'; message: Command | { type: 'shutdown' } };

@@ -85,7 +85,7 @@ export class ThreadLink<Info, Message extends { type: string }, Command> impleme
     this.#isDeserted = true;
   }
 
-  /** Ends the thread once it returns from its native call; until then it goes on. */
+  /** Ends the thread once it returns from its native call; until then it continues. */
   terminate(): void {
     void this.#worker.terminate();
   }

@@ -33,9 +33,9 @@ export interface WorkerLink<Command> {
   post(message: Command | { type: 'shutdown' }, transfer?: readonly ArrayBuffer[]): void;
   /** Hands on what the worker's messages are so far, and nothing of what it sends from now on. */
   desert(): void;
-  /** Ends the worker at once, whatever it does. onExit tells when it is gone. */
+  /** Ends the worker at once, whatever it does. onExit reports when it is gone. */
   terminate(): void;
-  /** Why a worker may not have ended when told to, as the end of a sentence. */
+  /** Why a worker may not have ended when asked to, as the end of a sentence. */
   readonly whyStuck: string;
   /** Lets the process exit while the worker still runs. */
   unref(): void;

@@ -35,7 +35,7 @@ function run({ script, data, owner, beatMs }: Extract<Downward<Message>, { kind:
   let link: ThreadLink<unknown, Message, Message>;
   try {
     const events = { onMessage: (message: Message) => send({ kind: 'message', message }), onExit: end };
-    // Nobody outside knows of this thread: what ends it ends the process.
+    // This thread is not known outside: what ends it ends the process.
     link = new ThreadLink(new URL(script), data, events, `${owner}'s process`);
   } catch (error) {
     end(error as Error);
@@ -74,7 +74,7 @@ function endWithHost(): void {
   if (!hasEnded) process.kill(process.pid, 'SIGKILL');
 }
 
-/** Sends a message; one that cannot be sent any more is dropped, since nobody is there to read it. */
+/** Sends a message; one that cannot be sent any more is dropped, since it has no reader. */
 function send(message: Upward<Message>, onSent: () => void = () => {}): void {
   process.send!(message, undefined, {}, onSent);
 }

@@ -22,14 +22,15 @@ interface Flow<T> {
  *   given 100        40 40 40, keeps 0      90, keeps 20          keeps 200
  *   given 100        40 40, keeps 20        90, keeps 30          250, and leaves the ring
  *
- * A key that enters the ring gets that many tokens at once, but only once a round, and has its turn behind all
- * others: one request behind the floods of other keys waits for one turn of each, and keys that come and go starve
- * nobody. A request is always handed out: rounds that would only add credit are skipped.
+ * A key that enters the ring gets that many tokens at once, but only once a round, and has its turn after all
+ * others: one request behind the floods of other keys waits for one turn of each, and keys that come and go
+ * starve no other key. A request is always handed out: rounds that would only add credit are skipped.
  *
- * Tokens that a request was charged for and did not use (`settle`) return to its key while the key has requests in the
- * ring, and are spent before the next round: so the tokens really computed are what is shared. A turn ends after one
- * round's tokens, or one request, so that others have theirs meanwhile. A key that has the ring for itself is charged
- * nothing and gets nothing back, since nobody else wanted those tokens.
+ * Tokens that a request was charged for and did not use (`settle`) return to its key while the key has
+ * requests in the ring, and are spent before the next round: so the tokens really computed are what is
+ * shared. A turn ends after one round's tokens, or one request, so that others have theirs meanwhile. A key
+ * that has the ring for itself is charged nothing and gets nothing back, since no other key wanted those
+ * tokens.
  */
 export class FairQueue<T extends Waiting> implements WaitingQueue<T> {
   readonly #quantum: number;

@@ -16,10 +16,10 @@ export interface Waiters {
 }
 
 /**
- * Decides whether one more request may wait. With fair queueing a key may by default have as many waiting requests as
- * there are free places (the dynamic threshold of Choudhury and Hahne, 1998, with factor 1), so that no key can fill
- * the queue: alone it gets half of it, beside one other flood a third, and a key without requests gets a place as long
- * as there is one.
+ * Decides whether one more request may wait. With fair queueing a key may by default have as many waiting
+ * requests as there are free places (the dynamic threshold of Choudhury and Hahne, 1998, with factor 1), so
+ * that no key can fill the queue: alone it gets half of it, with one other flood a third, and a key without
+ * requests gets a place as long as there is one.
  *
  *   256 places      A floods: 128 wait, 128 free      then B floods: 64 wait, 64 free      C has room
  *   as A drains     85 of A, 85 of B, 86 free

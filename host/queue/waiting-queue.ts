@@ -2,9 +2,9 @@
 export interface Waiting {
   /** Priority from 0 to 1, higher first. */
   readonly priority: number;
-  /** Name of the client's API key, or '' where clients are not told apart. */
+  /** Name of the client's API key, or '' where clients are not distinguished. */
   readonly key: string;
-  /** Weight of the key beside others; above 0. */
+  /** Weight of the key relative to others; above 0. */
   readonly weight: number;
   /** Most tokens that the request may take: its prompt and everything that it may generate. */
   readonly cost: number;
@@ -26,7 +26,7 @@ export interface WaitingQueue<T extends Waiting> {
   settle(item: T, usedTokens: number): void;
 }
 
-/** Inserts an item behind all items of its priority or a higher one. */
+/** Inserts an item after all items of its priority or a higher one. */
 export function insertByPriority<T extends Waiting>(items: T[], item: T): void {
   let place = items.length;
   while (place > 0 && items[place - 1]!.priority < item.priority) place--;

@@ -15,9 +15,10 @@ export interface DoorEvents {
 }
 
 /**
- * Where ranks come in. Nobody stands in it for long: a connection that is not admitted within the limit is closed, whether nothing comes on
- * it, or half of a handshake, or the wrong thing; and when there are too many of these, the next one takes the place of an older one. So
- * whoever opens connections and says nothing keeps no rank out.
+ * Where ranks come in. No connection stands in it for long: one that is not admitted within the limit is
+ * closed, whether nothing comes on it, or half of a handshake, or the wrong thing; and when there are too
+ * many of these, the next one takes the place of an older one. So a client that opens connections and says
+ * nothing keeps no rank out.
  *
  *   connection -- TLS, where there is a secret --> onConnection -- says which rank it is --> admit
  *        '---------------- at most limitMs, at most MAX_UNPROVEN of them ----------------'
@@ -56,7 +57,7 @@ export class Door {
     this.#forget(this.#carriers.get(socket)!);
   }
 
-  /** Lets nobody in any more. Those that are admitted stay. */
+  /** Admits no more connections. Those that are admitted stay. */
   close(): void {
     this.#server.close();
     for (const carrier of this.#unproven.keys()) carrier.destroy();
@@ -67,7 +68,7 @@ export class Door {
     const timer = setTimeout(() => carrier.destroy(), this.#limitMs);
     this.#unproven.set(carrier, { from: carrier.remoteAddress ?? '', timer });
     carrier.once('close', () => this.#forget(carrier));
-    // Whoever speaks over it hears of it.
+    // The user of the carrier receives the error.
     carrier.on('error', () => {});
     if (this.#secret === null) this.#handOut(carrier, carrier);
     else this.#secure(carrier, this.#secret);

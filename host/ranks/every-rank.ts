@@ -63,7 +63,7 @@ export class EveryRankLeader {
     if (open?.digests.size === this.#others) open.settle();
   }
 
-  /** The group is gone: nobody answers any more. */
+  /** The group is gone: no rank answers any more. */
   forget(): void {
     for (const { settle } of this.#asked.values()) settle();
   }

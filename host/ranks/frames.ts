@@ -8,7 +8,7 @@ export const FRAMES = {
   answer: 6,
   abort: 7,
   goodbye: 8,
-  /** From one host to another, behind all that was sent before. */
+  /** From one host to another, after all that was sent before. */
   message: 9,
   /** That the connection is alive, for those who watch it. */
   beat: 10,

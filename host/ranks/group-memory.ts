@@ -20,7 +20,7 @@ export function makeGroupMemory(size: number): { path: string; group: GroupHandl
 }
 
 /**
- * Names of files of groups' memory, which tell who made them:
+ * Names of files of groups' memory, which say who made them:
  *
  *   skein-ranks-4026531836-1234-0123456789abcdef
  *               |          |    random
@@ -34,8 +34,8 @@ export function newMemoryName(): string {
 }
 
 /**
- * Removes memory whose process was killed before all ranks had opened it: nobody else does, and it stays until the machine's next start.
- * Memory of processes that live, or that cannot be told, stays.
+ * Removes memory whose process was killed before all ranks had opened it: no other process does, and it stays
+ * until the machine's next start. Memory stays if its process lives, or if that cannot be determined.
  */
 export function removeStaleMemory(folder: string, lives: (pid: number) => boolean = isAlive): void {
   const namespace = namespaceOfProcesses();
@@ -45,7 +45,7 @@ export function removeStaleMemory(folder: string, lives: (pid: number) => boolea
       if (of === namespace && !lives(Number(pid))) rmSync(join(folder, name), { force: true });
     }
   } catch {
-    // Another user's, or a folder that cannot be listed: it is in nobody's way.
+    // It belongs to another user, or the folder cannot be listed: it does no harm.
   }
 }
 

@@ -22,7 +22,7 @@ class GroupThread {
   #met: MetGroup | null = null;
   #group: GroupHandle | null = null;
   #relay: Relay | null = null;
-  /** Memory that this thread has made, until everybody has it. */
+  /** Memory that this thread has made, until all ranks have it. */
   #own: string | null = null;
   /** Ranks that have taken their leave. */
   readonly #gone = new Set<number>();
@@ -87,7 +87,7 @@ class GroupThread {
   }
 
   #receive(from: number, frame: Frame): void {
-    // A rank that has been told sooner that all have met may send already.
+    // A rank that learned sooner that all have met may send already.
     if (this.#met === null) this.#early.push([from, frame]);
     else if (frame.kind === FRAMES.goodbye) this.#gone.add(from);
     else if (frame.kind === FRAMES.message)

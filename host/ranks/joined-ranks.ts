@@ -7,7 +7,7 @@ import { asSkeinError, EngineFailure } from '../engine-failure.js';
 import type { BeatReader, LinkEvents, WorkerLink } from '../links/worker-link.js';
 import type { FromGroupThread, GroupThreadData, ToGroupThread } from './group-messages.js';
 
-/** Events of a group beside those of its worker. */
+/** Events of a group besides those of its worker. */
 export interface GroupEvents<Message> extends LinkEvents<Message> {
   /** A message of another rank's host. */
   onGroupMessage: (rank: number, message: unknown) => void;
@@ -74,7 +74,7 @@ export class JoinedRanks<Message extends { type: string }, Command> implements W
 
   post(message: Command | { type: 'shutdown' }, transfer?: readonly ArrayBuffer[]): void {
     if (this.#own !== null && !this.#ownHasEnded) this.#own.post(message, transfer);
-    // Told to end before all have met: nobody has anything yet.
+    // It is asked to end before all have met: no rank has anything yet.
     else if ((message as { type?: unknown }).type === 'shutdown') this.#end(null);
   }
 
@@ -145,7 +145,7 @@ export class JoinedRanks<Message extends { type: string }, Command> implements W
   #end(reason: string | null): void {
     if (this.#isEnding) return;
     this.#isEnding = true;
-    // The others tell of it as their own end, so it names the rank.
+    // The others report it as their own end, so it names the rank.
     const named =
       reason === null || reason.startsWith('Rank ') ? reason : `${this.#subject} has ended: ${reason}`;
     this.#postToThread({ type: 'end', reason: named });
@@ -161,5 +161,7 @@ export class JoinedRanks<Message extends { type: string }, Command> implements W
   }
 }
 
-/** URL of the module that holds a rank's connections: a file beside this one, also where both are bundled. */
+/**
+ * URL of the module that holds a rank's connections: a file next to this one, also where both are bundled.
+ */
 const groupThreadScript = (): URL => new URL('./group-thread.js', import.meta.url);

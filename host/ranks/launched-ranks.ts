@@ -109,7 +109,7 @@ export class LaunchedRanks<Message extends { type: string }, Command> implements
   }
 
   #handle(message: Message): void {
-    // Everybody has the memory: its name is needed no more.
+    // All ranks have the memory: its name is needed no more.
     if (message.type === 'ready') rmSync(this.#memory.path, { force: true });
     this.#events.onMessage(message);
   }

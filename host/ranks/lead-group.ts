@@ -34,7 +34,7 @@ export function launchGroup<Message extends { type: string }, Command>(
   return new LaunchedRanks(launch, events, openLeader);
 }
 
-/** Opens rank 0 of a group whose other ranks come to its address; they are told when it is ready. */
+/** Opens rank 0 of a group whose other ranks come to its address; they are notified when it is ready. */
 export function leadJoined<Message extends { type: string }, Command>(
   options: GroupOptions & { ranks: RanksOptions },
   events: GroupEvents<Message>,

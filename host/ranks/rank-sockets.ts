@@ -28,7 +28,10 @@ export function serverKeys(secret: string): tls.TlsOptions {
   };
 }
 
-/** Connects to rank 0; resolves once the secret is proven, and rejects with ETIMEDOUT where nobody answers in `limitMs`. */
+/**
+ * Connects to rank 0; resolves once the secret is proven, and rejects with ETIMEDOUT where no answer comes in
+ * `limitMs`.
+ */
 export function connectToRanks(
   address: GroupAddress,
   secret: string | null,

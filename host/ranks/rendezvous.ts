@@ -64,7 +64,10 @@ const NOT_YET = new Set([
 /** What TLS says where the two sides have different secrets. */
 const OTHER_SECRET = /BAD_RECORD_MAC|DECRYPT|DIGEST_CHECK/;
 
-/** Rank 0: waits for all others. `path`: the memory to tell them of; null: none is shared. @throws EngineFailure */
+/**
+ * Rank 0: waits for all others. `path`: the memory to announce to them; null: none is shared. @throws
+ * EngineFailure
+ */
 export async function awaitRanks(
   meeting: Meeting,
   path: string | null,
@@ -100,7 +103,7 @@ class Reception {
   readonly #timer: NodeJS.Timeout | undefined;
   #resolve!: () => void;
   #reject!: (error: Error) => void;
-  /** Why the last one that tried, whoever it was, is not there. */
+  /** Why the last rank that tried, any of them, is not there. */
   #problem = '';
   #isOver = false;
 
