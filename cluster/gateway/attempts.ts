@@ -17,11 +17,11 @@ export interface AttemptsOptions {
   id: string;
   port: GatewayPort;
   rules?: AttemptRules;
-  /** A request may go on with a worker that gives other bits than the one that began it. */
+  /** A request may continue on a worker that gives other bits than the one that began it. */
   allowsDifferentBits: boolean;
   /** Longest prompt, without what is cached, that is not computed by a prefill worker, in tokens. */
   maxLocalPrefillLength: number;
-  /** Called with what is nobody's answer, and the names of the request that it is about. */
+  /** Called with an answer that belongs to no request, and the names of the request that it is about. */
   onWarning: (message: string, about?: RequestNames) => void;
   /** Called with each attempt that was given up. */
   onFall?: (fallen: Fallen) => void;
@@ -29,7 +29,7 @@ export interface AttemptsOptions {
 
 /** An attempt that was given up. */
 export interface Fallen extends RequestNames {
-  /** Who had it; null: nobody. */
+  /** The worker that had it; null: none. */
   worker: string | null;
   attempt: number;
   why: Fall;
@@ -80,7 +80,7 @@ export class Attempts {
   readonly #around: Surroundings;
   #onEnd: (() => void) | null = null;
 
-  /** @param routes null: whoever takes a request has it */
+  /** @param routes null: any worker may take a request */
   constructor(options: AttemptsOptions, roster: WorkerRoster, routes: CacheRoutes | null = null) {
     this.#options = options;
     this.#roster = roster;
@@ -138,7 +138,7 @@ export class Attempts {
     if (stage !== 'ended') this.#count(request.model, kindOf(stage), 1);
     if (pool !== null && isOffer(stage)) this.#countOffer(pool.fingerprint, 1);
     this.unleased.note(request);
-    // No client is told anything of it before a worker has it.
+    // The client receives nothing before a worker has the request.
     for (const queue of request.pieces) queue.isWaiting = stage !== 'leased';
   }
 
@@ -166,7 +166,7 @@ export class Attempts {
       if (request.hasBegun && pool.fingerprint !== request.pool?.fingerprint) this.#restart(request);
       request.pool = pool;
       request.isPrefill = isPrefill;
-      // Whoever answers it computes its prompt: what follows goes on behind that.
+      // The worker that answers it computes its prompt: later tokens are appended to that.
       request.wantsPrefill &&= isPrefill;
       request.trace?.onRoute({ pool: pool.fingerprint, worker, isPrefill });
       if (worker === null) this.#send(request);
@@ -174,7 +174,7 @@ export class Attempts {
     }
   }
 
-  /** Another pool would not go on with the same answer. */
+  /** Another pool would not continue the same answer. */
   #restart(request: QueuedRequest): void {
     if (this.#options.allowsDifferentBits) return;
     request.restart();
@@ -337,7 +337,7 @@ export class Attempts {
     return `${begun} and did not end: ${how}, and all other attempts ended since it moved, or since pieces of its answer did not arrive`;
   }
 
-  /** Two workers gave other tokens: the answer cannot go on. */
+  /** Two workers gave different tokens: the answer cannot continue. */
   diverge(request: QueuedRequest): void {
     const why =
       'Two workers gave other tokens for the request, though they should be equal: its answer cannot go on.';
@@ -348,7 +348,7 @@ export class Attempts {
     this.fail(request, RequestError.of(failure('internal', why)));
   }
 
-  /** All that a worker has goes on elsewhere. */
+  /** All that a worker has continues elsewhere. */
   fallAllOf(worker: string, why: 'lost' | 'moved' | 'gap'): void {
     for (const id of [...this.book.heldBy(worker)]) this.fall(this.requests.get(id)!, why);
   }
@@ -369,7 +369,7 @@ export class Attempts {
     request.fail(error);
   }
 
-  /** Forgets a request that somebody may still be working for. */
+  /** Forgets a request that a worker may still be working on. */
   #dismiss(request: QueuedRequest): void {
     const { id } = request;
     const worker = this.book.workerOf(id);
@@ -398,7 +398,7 @@ export class Attempts {
     onEnd?.();
   }
 
-  /** Nobody fetches blocks of its prompt any more. */
+  /** No worker fetches blocks of its prompt any more. */
   releaseBlocks(request: QueuedRequest): void {
     const { id, handOver } = request;
     if (handOver === null) return;
@@ -406,7 +406,7 @@ export class Attempts {
     this.stop(handOver.worker, id, handOver.attempt, null);
   }
 
-  /** Tells a worker what nobody waits for from it. */
+  /** Names the work that a worker should stop because no request waits for it. */
   stop(worker: string, id: string, attempt: number, sequence: number | null): void {
     this.#options.port.stop(worker, { kind: 'stop', id, attempt, sequence });
   }

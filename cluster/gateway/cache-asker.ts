@@ -27,7 +27,7 @@ export class CacheAsker {
     this.#port = port;
   }
 
-  /** A worker has told of itself: it may be asked again. */
+  /** A worker has sent a beat: it may be asked again. */
   onBeat(worker: string, follower: CacheFollower): void {
     const asked = this.#of(worker, follower);
     if (asked.beatsLeft > 0) asked.beatsLeft -= 1;
@@ -45,7 +45,7 @@ export class CacheAsker {
 
   forget(worker: string): void {
     this.#asked.delete(worker);
-    // It may come again, and wait anew.
+    // It may come again, and wait again.
     this.#waiting.delete(worker);
   }
 

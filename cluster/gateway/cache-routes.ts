@@ -33,7 +33,7 @@ export interface CacheRoutesOptions {
 }
 
 const MAX_BLOCKS = 4_000_000;
-/** A request beside another one costs it about as much as a few blocks of its prompt. */
+/** Each request that runs at the same time costs about as much as a few blocks of the prompt. */
 const PACE = { blockTime: 1, requestTime: 4 };
 
 /** A worker, as far as requests can be sent to it. */
@@ -47,7 +47,7 @@ interface Direct {
   inFlight: number;
   /** Those, and the ones there that have no token yet. */
   unstarted: number;
-  /** It has refused one, or has not answered, and was not heard of since then. */
+  /** It has refused a request or has not answered, and has sent no beat since. */
   isFull: boolean;
   isMute: boolean;
 }
@@ -62,14 +62,15 @@ interface Place {
 }
 
 /**
- * Sends requests where most of them is cached and little is to do: what workers tell of their caches, what they have to do, and
- * what became of each request that was sent to one.
+ * Sends requests where most of them is cached and little is to do: what workers report about their caches,
+ * what they have to do, and what became of each request that was sent to one.
  *
  *   onBeat, onCache --> CacheFollower, of each worker --> CacheRouter <-- choose: the cheapest one with room
  *                              '-- CacheAsker: what is missing                |
  *                                                                send --> worker: taken, or not: then the stream has it
  *
- * Nothing depends on it that a request is answered: where it chooses nobody, or in vain, the stream does as without it.
+ * No request depends on it to be answered: where it chooses no worker, or its choice fails, the stream serves
+ * the request as usual.
  */
 export class CacheRoutes {
   readonly counts = new RoutingCounts();
@@ -77,7 +78,7 @@ export class CacheRoutes {
   /** Called with a worker that may be offered more or fewer requests than before. */
   readonly #onRoom: (worker: RosterWorker) => void;
   readonly #bound: BlockBound;
-  /** A router for each pool, with those of its workers that tell of their caches. */
+  /** A router for each pool, with those of its workers that report their caches. */
   readonly #routers = new Map<RosterPool, CacheRouter>();
   readonly #asker: CacheAsker;
   readonly #workers = new Map<string, Direct>();
@@ -95,9 +96,9 @@ export class CacheRoutes {
     return this.#bound.used;
   }
 
-  // What workers tell.
+  // What workers report.
 
-  /** A worker has told of itself. */
+  /** A worker has sent a beat. */
   onBeat(worker: RosterWorker): void {
     const { id, held, cacheNumber } = worker;
     if (cacheNumber === null || this.#workers.get(id)?.pool !== worker.pool) this.lose(id);
@@ -142,7 +143,7 @@ export class CacheRoutes {
     this.#workers.delete(id);
     this.#asker.forget(id);
     for (const request of router.remove(id)) {
-      // Its answer counts for nobody, also where a worker of this name comes again.
+      // Its answer no longer counts, even if a worker of this name comes again.
       this.#places.get(request)!.isInFlight = false;
       this.#places.delete(request);
     }
@@ -159,8 +160,9 @@ export class CacheRoutes {
 
   /**
    * Notes whether a worker has room: to be called whenever that may have changed, or what the roster knows of it.
-   * @returns number of requests that it is offered, in the stream or directly. Where it has no room, and none of this gateway's requests
-   * is there whose end would tell, one request waits for it in the stream, among those of other gateways.
+   * @returns number of requests that it is offered, in the stream or directly. Where it has no room, and none
+   * of this gateway's requests is there whose end would show it, one request waits for it in the stream,
+   * among those of other gateways.
    */
   reckon(worker: RosterWorker): number {
     const direct = this.#workers.get(worker.id);
@@ -174,7 +176,8 @@ export class CacheRoutes {
   }
 
   /**
-   * The worker that the request goes to; null: to whoever takes it. Every choice is to be followed by `send`.
+   * The worker that the request goes to; null: any worker may take it. Every choice is to be followed by
+   * `send`.
    * @param among pools that can answer it
    */
   choose(request: QueuedRequest, among: readonly RosterPool[]): { worker: string; pool: RosterPool } | null {

@@ -29,15 +29,18 @@ export interface Surroundings {
   /** Number of the gateway's requests that each pool has in the stream, untaken. */
   offers: ReadonlyMap<string, number>;
   allowsDifferentBits: boolean;
-  /** null: whoever takes a request has it. */
+  /** null: any worker may take a request. */
   routes: CacheRoutes | null;
-  /** Most tokens of a prompt that whoever answers computes itself although there are prefill workers. */
+  /**
+   * The longest prompt, in tokens, that the answering worker computes itself although there are prefill
+   * workers.
+   */
   maxLocalPrefillLength: number;
 }
 
 /**
- * The requests of one model that wait in the gateway. Those whose attempt was given up go before all others: they were
- * somebody's turn already.
+ * The requests of one model that wait in the gateway. Those whose attempt was given up go before all others:
+ * they had their turn already.
  */
 export class ModelQueue {
   /** Which engines its requests are for. */
@@ -230,8 +233,8 @@ function ableOf(request: QueuedRequest, pools: readonly RosterPool[]): readonly 
 }
 
 /**
- * Workers that can compute the prompt for those that answer; null: whoever answers it does so at once, since it is
- * short, was computed already, is cached there but for little, or they have no room.
+ * Workers that can compute the prompt for those that answer; null: the answering worker does so at once,
+ * because the prompt is short, already computed or almost fully cached, or because they have no room.
  */
 function prefillerOf(
   request: QueuedRequest,

@@ -7,7 +7,7 @@ import type { DirectAnswer } from '../routing/model-routing.js';
 /** Where an attempt goes. */
 export interface TracedRoute {
   pool: string;
-  /** null: to whoever takes it. */
+  /** null: any worker may take it. */
   worker: string | null;
   isPrefill: boolean;
 }

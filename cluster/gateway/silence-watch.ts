@@ -49,7 +49,7 @@ export class SilenceWatch {
     return this.#awaySinceMs === null;
   }
 
-  /** While nothing can be heard nobody is silent. */
+  /** While the gateway is disconnected, no worker counts as silent. */
   noteConnected(isConnected: boolean): void {
     const nowMs = performance.now();
     if (!isConnected) this.#awaySinceMs ??= nowMs;
@@ -99,7 +99,10 @@ export class SilenceWatch {
     }
   }
 
-  /** Nobody can be reached: a request waits no longer for that than for a worker, also one that a worker has. */
+  /**
+   * No worker can be reached: a request waits for the connection no longer than for a worker, even if a
+   * worker has it.
+   */
   #lookWhileAway(awaySinceMs: number, nowMs: number): void {
     for (const request of this.#attempts.requests.values()) {
       const sinceMs = request.stage === 'leased' ? awaySinceMs : this.#attempts.unleased.sinceMs(request);
@@ -143,8 +146,9 @@ export class SilenceWatch {
   }
 
   /**
-   * A worker that is stopped, or cut off, may have got some before anybody knew. While places are free whoever has one would have taken
-   * what lies in the stream; the others may only be slow, so it does not become more and more attempts, nor more than those places.
+   * A worker that is stopped, or cut off, may have got some before this was known. While places are free, a
+   * worker that has one would have taken what lies in the stream; the others may only be slow, so it does not
+   * become more and more attempts, nor more than those places.
    */
   #offerAnew(group: UnleasedGroup, pool: string, nowMs: number): void {
     const { free } = this.#roster.pool(pool)!.sums;

@@ -21,8 +21,8 @@ export function mayMove(request: QueuedRequest, allowsDifferentBits: boolean): b
 }
 
 /**
- * The requests that no worker has, by whom they wait for: whether somebody is there is asked once for all of a group, and those whose patience
- * is at an end are the first of their row.
+ * The requests that no worker has, grouped by the workers they wait for: the gateway checks once per group
+ * whether such a worker exists, and the requests whose patience has run out stand first in their row.
  */
 export class Unleased {
   readonly #allowsDifferentBits: boolean;
@@ -105,7 +105,7 @@ export class Unleased {
   }
 }
 
-/** Requests of a group whose patience is at an end, at most so many. */
+/** Requests of a group whose patience has run out, at most `most`. */
 export function impatient({ patient }: UnleasedGroup, nowMs: number, most: number): QueuedRequest[] {
   const found: QueuedRequest[] = [];
   for (const row of patient.values()) {

@@ -19,8 +19,8 @@ export interface Beat {
   /** Fingerprint of its pool. */
   pool: string;
   /**
-   * Absent: it is that of its pool, which it has told before, or another worker has. It is told to whoever asks, and where something has
-   * changed that is seldom.
+   * Absent: it is the card of its pool, which this worker has sent before, or another worker has. A worker
+   * sends it when asked, and when something has changed that rarely changes.
    */
   model?: ModelCard;
   /** Requests that it takes at once, and those that it has. */
@@ -34,8 +34,8 @@ export interface Beat {
   /** Digest of all that decides the content of its blocks; absent: it neither gives nor takes any. */
   layout?: string;
   /**
-   * Number of the changes of its cache that it has told; see CacheChange. Absent: it tells none, and takes no requests but those of the
-   * stream.
+   * Number of the changes of its cache that it has published; see CacheChange. Absent: it publishes none, and
+   * takes only requests from the stream.
    */
   cacheNumber?: number;
   /** It takes no more requests, and ends when it has none. */
@@ -56,7 +56,7 @@ export interface ModelCard {
   /** Name of the file or folder that it was loaded from. */
   fileName: string;
   files: FileFacts[];
-  /** Properties that a server tells of its engine; see ModelInfo. */
+  /** Properties that a server reports about its engine; see ModelInfo. */
   info: { [name: string]: string | number | null };
   engine: EngineCard;
   /** Room for adapters; null: the model takes none. See AdapterRoom. */
@@ -71,8 +71,9 @@ export interface ModelCard {
 }
 
 /**
- * What tells apart models that a gateway serves: two may have one name for a while, as one follows the other. With another tower, or other
- * settings of how pictures are prepared, a gateway makes other requests too.
+ * The key that distinguishes models that a gateway serves: two may have one name for a while, as one follows
+ * the other. With another tower, or other settings of how pictures are prepared, a gateway makes other
+ * requests too.
  */
 export function modelKey({ name, text, sight, files }: ModelCard): string {
   if (sight === undefined) return `${text}:${name}`;
@@ -104,13 +105,13 @@ export interface AdapterCard {
   bytes: number;
   digest: string;
   /**
-   * What of it is in the hashes of blocks: its number at the worker, and the digest of its weights. Absent: nobody can tell what of a
-   * prompt with it is cached.
+   * What of it is in the hashes of blocks: its number at the worker, and the digest of its weights. Absent:
+   * the gateway cannot know how much of a prompt with it is cached.
    */
   blockKey?: { taskId: number; fingerprint: string };
 }
 
-/** Bounds of what a worker tells of its model. */
+/** Bounds of what a worker reports about its model. */
 const MAX_ALIASES = 100;
 const MAX_FILES = 16;
 const MAX_ADAPTERS = 1_000;
@@ -121,7 +122,7 @@ function isBlockKey(value: unknown): boolean {
   return value === undefined || (isObject(value) && isCount(value.taskId) && isName(value.fingerprint));
 }
 
-/** Every field of a card that somebody uses is of its type. */
+/** Every field of a card that is used is of its type. */
 export function isModelCard(model: unknown): model is ModelCard {
   if (!isObject(model) || !isObject(model.info) || !isObject(model.engine)) return false;
   const { name, aliases, text, fileName, files, engine, adapterRoom: room, adapters, sampling } = model;
@@ -147,7 +148,7 @@ export function isModelCard(model: unknown): model is ModelCard {
   );
 }
 
-/** Every field that somebody uses is of its type. */
+/** Every field that is used is of its type. */
 export function isBeat({
   worker,
   pool,

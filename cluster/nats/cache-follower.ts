@@ -18,18 +18,19 @@ export interface FollowedBlocks {
 /** Blocks of changes that are kept until what comes before them is there. */
 const MAX_LATER_BLOCKS = 4 * MAX_MESSAGE_BLOCKS;
 const MAX_LATER = 256;
-/** A beat may be older than a change that has come before it; so many in a row are not. */
+/** A beat may be older than a change that has come before it; this many low beats in a row are not. */
 const MAX_LOW_BEATS = 3;
 /** Parts of a whole: a worker whose parts are smaller has a NATS server for tiny messages. */
 const MAX_PARTS = 1_024;
 
 /**
- * Follows one worker's cache by what its CacheTeller tells. What is noted is always a cache that the worker had, all of it, a
- * moment ago: never one of which something is missing, and never one of an engine that is gone.
+ * Follows one worker's cache by the changes that its CacheTeller publishes. What is noted is always a cache
+ * that the worker had, all of it, a moment ago: never one of which something is missing, and never one of an
+ * engine that is gone.
  *
- *   nothing --whole, or a change that begins anew--> cache n --change n to m--> cache m ...
+ *   nothing --whole, or a change that starts over--> cache n --change n to m--> cache m ...
  *      ^                                                |
- *      '------- nobody answers --------- behind: changes were lost; it asks for them
+ *      '--------- no answer ---------- behind: changes were lost; it asks for them
  *
  * A state machine without clock or I/O.
  */
@@ -37,14 +38,14 @@ export class CacheFollower {
   readonly #blocks: FollowedBlocks;
   /** Number of the cache that is noted; null: none is. */
   #number: number | null = null;
-  /** The highest number of which it was told. */
+  /** The highest number that was reported to it. */
   #told = 0;
   /** Beats in a row whose number is lower. */
   #lowBeats = 0;
   #later: CacheChange[] = [];
   #laterBlocks = 0;
   #whole: { next: number; parts: CachePart[]; filled: number } | null = null;
-  /** An ask is under way; what comes meanwhile may be needed behind the answer. */
+  /** An ask is under way; changes that arrive meanwhile may be needed after the answer. */
   #isAsking = false;
 
   constructor(blocks: FollowedBlocks) {
@@ -62,8 +63,9 @@ export class CacheFollower {
   }
 
   /**
-   * The worker says in a beat that its cache has this number. Where it goes on to be lower than what was told, somebody else has told
-   * that, or the worker counts anew: then nothing is known.
+   * The worker says in a beat that its cache has this number. Where it stays lower than the number reported
+   * before, that report came from another process, or the worker counts from the start again: then nothing is
+   * known.
    */
   onBeat(number: number): void {
     this.#onNumber(number);
@@ -103,7 +105,7 @@ export class CacheFollower {
     return this.#number !== before || this.#whole?.filled !== filled;
   }
 
-  /** Nobody answers: what is noted may be long past. */
+  /** No answer came: what is noted may be long outdated. */
   onUnanswered(): void {
     this.#isAsking = false;
     this.forget();
@@ -190,7 +192,7 @@ export class CacheFollower {
     this.#laterBlocks = 0;
   }
 
-  /** Between two parts of a whole it goes on asking. */
+  /** Between two parts of a whole it keeps asking. */
   #endAsk(): void {
     if (this.#whole !== null) return;
     this.#isAsking = false;

@@ -1,8 +1,8 @@
 import { isCount, isWord } from './field-checks.js';
 
 /**
- * How a worker's cache changes, told to all gateways. The cache has a number, which counts the changes that were told; number 0 is an
- * empty cache. Blocks are named by their hashes: see promptHashes.
+ * How a worker's cache changes, published to all gateways. The cache has a number, which counts the changes
+ * that were published; number 0 is an empty cache. Blocks are named by their hashes: see promptHashes.
  *
  *   cache 0 --change 0 to 1--> cache 1 --change 1 to 2--> cache 2 ...
  *           '------------- one change, 0 to 2 -----------'
@@ -13,14 +13,17 @@ import { isCount, isWord } from './field-checks.js';
 export interface CacheChange {
   kind: 'cacheChange';
   worker: string;
-  /** The cache has the number `from` before the change, and `next` behind it. */
+  /** The cache has the number `from` before the change, and `next` after it. */
   from: number;
   next: number;
   /** Nothing that was there before is there any more: the engine is new, or what it has is not known. */
   isAnew: boolean;
   stored: Float64Array;
   removed: Float64Array;
-  /** Those of `stored` behind which states are kept. A block is stored once more when that changes. Absent: the model is not known to have any. */
+  /**
+   * Those of `stored` after which states are kept. A block is stored once more when that changes. Absent: the
+   * model is not known to have any.
+   */
   withState?: Float64Array | undefined;
 }
 
@@ -32,7 +35,10 @@ export interface CacheAsk {
   kind: 'cacheAsk';
   /** Number of the cache that the gateway has; 0: it has nothing. */
   from: number;
-  /** The next part of the whole with this number is wanted, behind so many blocks. null: nothing of it has come. */
+  /**
+   * Asks for the next part of the whole with this number, from block `offset` on. null: no part of it has
+   * come.
+   */
   whole: { next: number; offset: number } | null;
 }
 
@@ -44,7 +50,7 @@ export interface CachePart {
   offset: number;
   total: number;
   blocks: Float64Array;
-  /** Those of them behind which states are kept; see CacheChange. */
+  /** Those of them after which states are kept; see CacheChange. */
   withState?: Float64Array | undefined;
 }
 
@@ -54,7 +60,7 @@ export interface TakenAnswer {
   isTaken: boolean;
 }
 
-/** Most blocks that a worker tells of. */
+/** Most blocks that a worker reports. */
 export const MAX_CACHE_BLOCKS = 2 ** 20;
 /** Most blocks in one message: an eighth of a megabyte. */
 export const MAX_MESSAGE_BLOCKS = 2 ** 14;

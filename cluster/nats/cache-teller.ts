@@ -9,15 +9,18 @@ import {
 
 export interface CacheTellerOptions {
   worker: string;
-  /** Tells all gateways. */
+  /** Publishes a change to all gateways. */
   send: (change: CacheChange) => void;
-  /** Most blocks that are told of; default MAX_CACHE_BLOCKS. What comes when there are as many is not told. */
+  /**
+   * Most blocks that are reported; default MAX_CACHE_BLOCKS. Blocks stored beyond this number are not
+   * reported.
+   */
   maxBlocks?: number;
   /** Most blocks in one message; default MAX_MESSAGE_BLOCKS. */
   maxInMessage?: number;
 }
 
-/** Most changes that can be told once more, and most blocks in them. */
+/** Most changes that can be sent once more, and most blocks in them. */
 const MAX_KEPT = 1_024;
 const MAX_KEPT_BLOCKS = 2 ** 16;
 
@@ -30,20 +33,21 @@ interface Whole {
 }
 
 /**
- * Tells gateways which blocks a worker's cache has: changes with numbers, and answers to those who have missed some, since core NATS
- * stores nothing and gateways come late.
+ * Publishes which blocks a worker's cache has: numbered changes, and answers to gateways that have missed
+ * some, since core NATS stores nothing and gateways come late.
  *
  *   events of an iteration --> blocks of the cache --> change n to n + 1, to all gateways
  *                                   |                     |
  *                                   |                     '- kept for a while --> change m to n, to one that has missed them
  *                                   '- copied, with their number ---------------> parts of the whole, to one that has nothing
  *
- * It is never told that a block is there which is not: an engine that is new, has died, or whose events were lost begins anew.
+ * It never reports a block that is not there: after an engine that is new, has died, or whose events were
+ * lost, it starts over.
  */
 export class CacheTeller {
   readonly #options: Required<CacheTellerOptions>;
   readonly #blocks = new Set<number>();
-  /** Blocks behind which states are kept; null: the model is not known to have any. */
+  /** Blocks after which states are kept; null: the model is not known to have any. */
   #states: Set<number> | null = null;
   #number = 0;
   #nextEventId = 0;
@@ -55,12 +59,12 @@ export class CacheTeller {
     this.#options = { maxBlocks: MAX_CACHE_BLOCKS, maxInMessage: MAX_MESSAGE_BLOCKS, ...options };
   }
 
-  /** Number of the cache as it was told: see CacheChange. */
+  /** Number of the cache as it was published: see CacheChange. */
   get number(): number {
     return this.#number;
   }
 
-  /** Notes the events of an iteration, in their order, and tells what they change. */
+  /** Notes the events of an iteration, in their order, and publishes what they change. */
   note(events: readonly KvCacheEvent[]): void {
     const touched = new Set<number>();
     let isAnew = false;
@@ -133,7 +137,7 @@ export class CacheTeller {
   }
 
   #keep(change: CacheChange): void {
-    // Nobody needs to know what was before.
+    // Earlier changes are no longer needed.
     if (change.isAnew) this.#kept = [];
     if (change.isAnew) this.#keptBlocks = 0;
     this.#kept.push(change);

@@ -21,7 +21,7 @@ export interface BlockFetch {
    * then.
    */
   write: (blocks: OfferedBlocks) => Promise<number>;
-  /** Nobody waits for them any more. */
+  /** False: the blocks are no longer needed. */
   isWanted: () => boolean;
 }
 
@@ -61,7 +61,7 @@ export async function fetchBlocks(fetch: BlockFetch): Promise<number> {
     const state = part.length > count * blockBytes ? part.subarray(count * blockBytes) : null;
     const has = await fetch.write({ first, numBlocks: count, bytes, state });
     if (has < count) {
-      // What comes behind would not be found.
+      // The blocks after it would not be found.
       await next;
       return first + has;
     }

@@ -8,7 +8,7 @@ export interface BytesFetch {
   /** Most bytes of one answer. */
   maxBytes: number;
   ask: (offset: number, length: number) => Promise<BlocksAnswer | null>;
-  /** Nobody waits for them any more. */
+  /** False: the bytes are no longer needed. */
   isWanted: () => boolean;
 }
 

@@ -36,7 +36,8 @@ interface Asker {
 }
 
 /**
- * Tells gateways what a worker has of theirs, and hears which of it they wait for. Requests of a gateway that is silent are dropped.
+ * Reports to gateways which of their requests a worker has, and receives which of them they still wait for.
+ * Requests of a gateway that is silent are dropped.
  *
  *   worker --hold [id, attempt] ...--> gateway
  *          <---- stale [id, attempt] --          the rest is confirmed
@@ -57,7 +58,7 @@ export class GatewayHolds<R extends Told> {
       this.#askers.set(gateway, { heardMs: performance.now(), isAsking: false });
   }
 
-  /** Tells every gateway what the worker has of it. */
+  /** Reports to every gateway which of its requests the worker has. */
   tellAll(): void {
     for (const gateway of this.#askers.keys()) void this.tell(gateway);
   }
@@ -81,7 +82,8 @@ export class GatewayHolds<R extends Told> {
       // It may come back, and learns at once then that its requests were given up.
       if (nowMs - asker.heardMs <= REMEMBERED * gatewayGraceMs) return;
     } else return;
-    // It is told until it has heard that there is nothing left: the last tokens may have been lost on the way.
+    // The gateway gets reports until it has confirmed that nothing is left: the last tokens may have been
+    // lost on the way.
     if (told.length === 0 && this.#of(gateway).length === 0) this.#askers.delete(gateway);
   }
 

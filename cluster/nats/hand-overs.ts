@@ -23,7 +23,7 @@ export interface HandOverOptions {
   tokensPerBlock: number;
   /** 0: no layer attends, and states alone are handed over. */
   bytesPerBlock: number;
-  /** Bytes of the states behind the last block; 0: the model has none. */
+  /** Bytes of the states after the last block; 0: the model has none. */
   bytesPerState: number;
   /** Bytes of blocks that are kept for others at most. */
   maxBytes: number;
@@ -42,8 +42,8 @@ const SLICE_BYTES = 1024 * 1024;
  *
  *   prefill worker   engine -> keep -> | slices, as they are asked for | -> bring -> engine   worker that answers
  *
- * The one that answers asks for the blocks alone that its own cache does not have: those behind a system prompt, mostly.
- * Whatever goes wrong, the worker that answers computes what it does not have.
+ * The answering worker asks only for the blocks that its own cache does not have: mostly those after a system
+ * prompt. Whatever goes wrong, the worker that answers computes what it does not have.
  */
 export class HandOvers {
   readonly #options: HandOverOptions;

@@ -59,7 +59,7 @@ export class KeptBlocks {
     return { kind: 'blocksPart', bytes, sum: crc32(bytes) };
   }
 
-  /** Nobody wants them. */
+  /** The blocks are no longer wanted. */
   release(id: string): void {
     const kept = this.#kept.get(id);
     if (kept === undefined) return;
@@ -67,7 +67,7 @@ export class KeptBlocks {
     this.#kept.delete(id);
   }
 
-  /** Forgets what nobody has fetched in time. */
+  /** Forgets blocks that were not fetched in time. */
   expire(nowMs: number): void {
     for (const [id, { untilMs }] of this.#kept) if (nowMs >= untilMs) this.release(id);
   }

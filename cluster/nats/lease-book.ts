@@ -8,12 +8,12 @@ export interface Frame extends FramePlace {
   sequence: number;
 }
 
-/** What becomes of a frame. stale: nobody waits for it from this worker, which may stop. */
+/** stale: no request waits for it from this worker, which may stop. */
 export type Verdict = FrameVerdict | { kind: 'stale' };
 
 interface Lease {
   faults: AttemptFaults;
-  /** Who has it; null: nobody yet. */
+  /** The worker that has it; null: none yet. */
   worker: string | null;
   /** Number of tokens accepted of each sequence. */
   next: number[];
@@ -91,7 +91,7 @@ export class LeaseBook {
     return [...this.#byWorker.keys()];
   }
 
-  /** A worker says that it has the request. False: nobody waits for it from this worker. */
+  /** A worker says that it has the request. False: no request waits for it from this worker. */
   take(id: string, attempt: number, worker: string): boolean {
     return this.#taken(id, attempt, worker) !== null;
   }
@@ -124,7 +124,7 @@ export class LeaseBook {
     for (const [sequence, isEnded] of ended.entries()) if (!isEnded) next[sequence] = 0;
   }
 
-  /** Nobody wants more of a sequence: it has ended, as far as this book goes. */
+  /** The sequence is no longer wanted: for this book, it has ended. */
   leave(id: string, sequence: number): void {
     this.#lease(id).ended[sequence] = true;
   }

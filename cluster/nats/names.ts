@@ -6,13 +6,13 @@ export const SHARED_BUCKETS = ['FILES', 'BATCHES', 'RESPONSES', 'QUOTAS', 'MODEL
  * other characters than letters, digits, - and _ replaced, POOL the fingerprint of workers that give equal bits.
  *
  *   PREFIX.work.MODEL.POOL       requests, in the stream PREFIX_WORK; the consumer MODEL-POOL is shared by its workers
- *   PREFIX.gateway.GATEWAY       all that workers tell one gateway: tokens, ends, what they hold
- *   PREFIX.worker.WORKER         all that gateways tell one worker, or ask it: requests, stops, its files, whether it is there
- *   PREFIX.cache.WORKER          what a worker tells all gateways of its cache
- *   PREFIX.beat                  what workers tell all gateways of themselves, again and again
- *   PREFIX.loading               what workers tell all gateways until they take requests
- *   PREFIX.wanted.MODEL          gateways want a model that nobody has: one of the workers that could load it hears it
- *   PREFIX.hello                 a gateway is new, and would like to hear of the workers at once
+ *   PREFIX.gateway.GATEWAY       all that workers send to one gateway: tokens, ends, what they hold
+ *   PREFIX.worker.WORKER         all that gateways send to one worker, or ask it: requests, stops, its files, whether it is there
+ *   PREFIX.cache.WORKER          changes of a worker's cache, for all gateways
+ *   PREFIX.beat                  what workers report to all gateways about themselves, again and again
+ *   PREFIX.loading               what workers report to all gateways until they take requests
+ *   PREFIX.wanted.MODEL          gateways want a model that no worker has: a worker that could load it receives this
+ *   PREFIX.hello                 a gateway is new, and asks for the beats of all workers at once
  *   PREFIX.content.ID            what clients store for all gateways, piece by piece, in the stream PREFIX_CONTENTS
  *
  * The buckets of SHARED_BUCKETS are PREFIX_FILES and so on, and their streams KV_PREFIX_FILES.
@@ -95,7 +95,10 @@ export interface PoolName {
   fingerprint: string;
 }
 
-/** Characters of a model's name that are kept in subjects: it is only for readers, the fingerprint tells pools apart. */
+/**
+ * Characters of a model's name that are kept in subjects: the name is only for readers, the fingerprint
+ * distinguishes pools.
+ */
 const MAX_CHARACTERS = 64;
 
 function subjectWord(model: string): string {

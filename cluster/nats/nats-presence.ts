@@ -37,7 +37,10 @@ export class NatsPresence {
     }, SIGN_MS).unref();
   }
 
-  /** Makes a look for who is there: it tells which of the ids have been gone for several looks in a row. It may throw a StoreError. */
+  /**
+   * Makes a function that checks who is there: it returns which of the ids have been gone for several checks
+   * in a row. It may throw a StoreError.
+   */
   looker(): (ids: Iterable<string>) => Promise<Set<string>> {
     const missing = new Map<string, number>();
     return (ids) => this.#look(new Set(ids), missing);

@@ -31,7 +31,10 @@ const REMOVE_TRIES = 16;
 const LIST_TIMEOUT_MS = 4 * STORE_TIMEOUT_MS;
 /** Milliseconds without a record after which a listing looks whether one is still to come. */
 const LIST_LOOK_MS = 250;
-/** Milliseconds after which all records are read again although nothing has changed: the server that told of them may have had old ones. */
+/**
+ * Milliseconds after which all records are read again although nothing has changed: the server that returned
+ * them may have had old ones.
+ */
 const LIST_LIFE_MS = 10_000;
 
 /** What a listing was made of: where the stream is as it was, so is the list. */
@@ -42,8 +45,9 @@ interface Listed {
 }
 
 /**
- * Texts by key in a bucket of JetStream's key-value store, which any number of processes share. A change names the revision
- * that it replaces, so that of two processes that change a record at once one hears of the other.
+ * Texts by key in a bucket of JetStream's key-value store, which any number of processes share. A change
+ * names the revision that it replaces, so that of two processes that change a record at once one learns of
+ * the other.
  *
  *   KEY              the text, or where it is longer than a message: how many parts it has
  *   parts.NONCE.I    a part; of a text that was replaced, its parts are taken away
@@ -104,7 +108,7 @@ export class NatsRecords {
 
   /**
    * Writes a record in place of the one of this revision; 0: there is none.
-   * @returns its revision; null: somebody else has changed it before @throws StoreError
+   * @returns its revision; null: another process has changed it before @throws StoreError
    */
   async put(key: string, text: string, revision: number): Promise<number | null> {
     if (!KEY.test(key)) throw new StoreError('foreign', `${JSON.stringify(key)} is no key of a record.`);
@@ -152,7 +156,7 @@ export class NatsRecords {
     for (let tried = 1; tried <= REMOVE_TRIES; tried++) {
       const before = await this.#entry(key);
       if (before === null) return false;
-      // Else it was changed meanwhile, or somebody else has taken it away.
+      // Otherwise another process has changed it meanwhile, or removed it.
       if (!(await this.#store.erase(before.revision))) continue;
       await this.#dropParts(before.text);
       return true;
@@ -185,7 +189,7 @@ export class NatsRecords {
     return records;
   }
 
-  /** All entries, those too that the server that told of them had not heard of when it was asked. */
+  /** All entries, including those that the answering server did not know yet when it was asked. */
   async #entries(filter: string): Promise<KvEntry[]> {
     const keys = await this.#keys(filter);
     const entries = await this.#history(filter);
@@ -206,7 +210,7 @@ export class NatsRecords {
     return Object.keys(state.subjects ?? {}).map((subject) => subject.slice(prefix.length));
   }
 
-  /** The last entry of each key that the server told of. */
+  /** The last entry of each key that the server reported. */
   async #history(filter: string): Promise<Map<string, KvEntry>> {
     const kv = await this.#opened();
     const entries = await this.#store.ask(() => kv.history({ key: filter }));

@@ -65,7 +65,7 @@ export class NatsWorkerPort implements WorkerPort {
     this.#warnings = new PacedWarnings(options.onWarning);
   }
 
-  /** Begins to tell the listener what comes, and gateways of the worker. */
+  /** Starts to pass what comes to the listener, and to report the worker to gateways. */
   listen(listener: WorkerListener): void {
     this.#listener = listener;
     const { nc, names, id } = this.#options;
@@ -155,7 +155,7 @@ export class NatsWorkerPort implements WorkerPort {
     try {
       item = unpackMessage(message.data, 'work');
     } catch (error) {
-      // Nobody else could read it either.
+      // No other worker could read it either.
       this.#tellStream(() => message.term());
       this.#refuse(message.data, messageOf(error));
       return false;
@@ -167,7 +167,7 @@ export class NatsWorkerPort implements WorkerPort {
     return true;
   }
 
-  /** Tells the gateway of a request that cannot be read, which would wait for it otherwise. */
+  /** Notifies the gateway of a request that cannot be read, which would wait for it otherwise. */
   #refuse(bytes: Uint8Array, why: string): void {
     this.#warnings.tell(`A request of the work queue is dropped: ${why}`);
     const sender = senderOf(bytes);
@@ -182,7 +182,7 @@ export class NatsWorkerPort implements WorkerPort {
     }
   }
 
-  /** What the stream is not told, since the connection is closed for good, it finds out after a while. */
+  /** If the connection is closed for good, the stream is not notified and finds out after a while. */
   #tellStream(tell: () => void): void {
     if (!this.#options.nc.isClosed()) tell();
   }
@@ -207,7 +207,7 @@ export class NatsWorkerPort implements WorkerPort {
       const answer = await nc.request(names.gateway(gateway), packMessage(message), { timeout: HOLD_MS });
       return unpackMessage(answer.data, 'held');
     } catch {
-      // Nobody is there, or the connection is away: how long for, its caller sees.
+      // There is no receiver, or the connection is away: the caller sees for how long.
       return null;
     }
   }

@@ -1,8 +1,11 @@
-/** Warnings that are told in each window, and its length in milliseconds. */
+/** Warnings that are passed on in each window, and its length in milliseconds. */
 const MAX_TOLD = 10;
 const WINDOW_MS = 10_000;
 
-/** Tells the first warnings of each while, and counts the rest: whoever causes them may do so a thousand times a second. */
+/**
+ * Passes on the first warnings of each window, and counts the rest: their cause may repeat a thousand times a
+ * second.
+ */
 export class PacedWarnings {
   readonly #onWarning: (message: string) => void;
   readonly #now: () => number;

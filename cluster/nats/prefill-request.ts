@@ -16,7 +16,7 @@ export function canBePrefilled(request: TokenRequest): boolean {
   return !isOwn && returnContextLogits !== true && returnContextLogProbs !== true;
 }
 
-/** The request as a prefill worker runs it: the prompt, and one token, which nobody reads. */
+/** The request as a prefill worker runs it: the prompt, and one token, which is not used. */
 export function prefillRequest(request: TokenRequest): TokenRequest {
   const { promptTokens, promptEmbeddings, imageGrids } = request;
   const { cacheSalt, retention, priority, timeLimitMs, label } = request;

@@ -37,9 +37,9 @@ export interface QueueWorkerOptions extends WorkAdapters {
   handOvers: HandOvers | null;
   /** null: the model takes no pictures. */
   sight: WorkSight | null;
-  /** Called when there is room again, if a gateway was told that there is none. */
+  /** Called when there is room again, if a gateway was refused for lack of room. */
   onRoom?: () => void;
-  /** Follows the work for requests; absent: nobody does. */
+  /** Follows the work for requests; absent: the work is not observed. */
   observe?: ObserveWork;
   onWarning: (message: string) => void;
 }
@@ -50,13 +50,13 @@ const NO_ROOM = failure('ended', 'The worker has no room for the request any mor
 interface Held {
   item: WorkItem;
   delivery: Delivery;
-  /** The gateway has said that it waits for it from here, and the stream has been told. */
+  /** The gateway has confirmed that it waits for it from here, and the stream has been notified. */
   isConfirmed: boolean;
   /** None while blocks of its prompt are on their way here. */
   sources: readonly PieceSource<TokenPiece>[];
   lanes: Lane[];
   hasPiece: boolean;
-  /** null: nobody follows it. */
+  /** null: this attempt is not observed. */
   observer: WorkObserver | null;
 }
 
@@ -70,7 +70,7 @@ interface Held {
  *              |          of a prefill: its blocks, kept until they are fetched
  *              '- hold: "I have these" --> gateway: fine --> ack: the stream forgets it
  *                                                   stale -> dropped, and ack
- *                                          nobody answers --> dropped, after a while
+ *                                          no answer --> dropped, after a while
  *
  * A worker decides nothing: whether an attempt counts is the gateway's to say.
  */
@@ -84,7 +84,7 @@ export class QueueWorker {
   #asked = 0;
   #isLeaving = false;
   #isScheduled = false;
-  /** A gateway was told that there is no room. */
+  /** A gateway was refused because there is no room. */
   #hasRefused = false;
   #onEmpty: (() => void) | null = null;
 
@@ -161,7 +161,7 @@ export class QueueWorker {
     if (before !== undefined) this.#drop(before);
     let isTaken: boolean | null = null;
     const giveBack = () => {
-      // Its gateway has not heard yet that it is here, or offers it again.
+      // Its gateway does not know yet that it is here, or offers it again.
       if (isTaken === null) isTaken = false;
       else this.#sender.fail(item.gateway, { id: item.id, attempt: item.attempt, failure: NO_ROOM });
     };
@@ -185,7 +185,8 @@ export class QueueWorker {
       delivery.giveBack();
       return;
     }
-    // Others that came meanwhile have taken its place. It goes round once at most, so that somebody has it in the end.
+    // Others that came meanwhile have taken its place. It goes round once at most, so that some worker has it
+    // in the end.
     if (before === undefined && this.#held.size >= this.#options.places && !delivery.isRedelivered) {
       delivery.giveBack();
       return;
@@ -259,7 +260,7 @@ export class QueueWorker {
         onError: (error) => this.#onError(held, error),
       });
     }
-    // Nobody wants anything of it: no piece comes that would end it.
+    // Nothing of it is wanted any more: no piece comes that would end it.
     if (this.#isHeld(held) && lanes.every(({ isEnded }) => isEnded)) this.#forget(held, 'answered');
   }
 
@@ -295,7 +296,7 @@ export class QueueWorker {
     if (lane.isEnded || !this.#isHeld(held)) return;
     const { id, attempt } = held.item;
     if (piece.finishReason === 'cancelled') {
-      // Nobody has asked for that: the engine is being closed.
+      // No gateway has asked for that: the engine is being closed.
       this.#fail(id, attempt, failure('ended', 'The worker was closed.'));
       return;
     }
@@ -317,7 +318,7 @@ export class QueueWorker {
     if (held.lanes.every(({ isEnded }) => isEnded)) this.#forget(held, 'answered');
   }
 
-  /** The token behind the prompt is drawn by the worker that answers. */
+  /** The token after the prompt is drawn by the worker that answers. */
   #onPrefill(held: Held, request: TokenRequest, piece: TokenPiece): void {
     if (!this.#isHeld(held)) return;
     held.observer?.onPiece(piece);
@@ -345,7 +346,7 @@ export class QueueWorker {
     this.#fail(held.item.id, held.item.attempt, failureFor(error));
   }
 
-  /** Ends an attempt with a failure, which its gateway is told. */
+  /** Ends an attempt with a failure, which is reported to its gateway. */
   #fail(id: string, attempt: number, why: RequestFailure): void {
     const held = this.#held.get(id);
     if (held === undefined || held.item.attempt !== attempt) return;
@@ -353,7 +354,7 @@ export class QueueWorker {
     this.#leave(held, 'failed', messageOfFailure(why));
   }
 
-  /** Ends the work for a request that nobody here waits for any more. */
+  /** Ends the work for a request that no gateway waits for here any more. */
   #drop(held: Held): void {
     this.#leave(held, 'dropped');
   }
@@ -366,7 +367,7 @@ export class QueueWorker {
   #forget(held: Held, end: WorkEnd, reason?: string): void {
     this.#held.delete(held.item.id);
     held.observer?.onEnd(end, reason);
-    // Its frames are on their way, or nobody wants them.
+    // Its frames are on their way, or are not wanted.
     if (!held.isConfirmed) held.delivery.ack();
     this.wake();
     if (this.#held.size === 0) this.#onEmpty?.();
@@ -387,13 +388,13 @@ export class QueueWorker {
     this.#endLane(held, lane);
   }
 
-  /** Tells every gateway what the worker has of it. To be called again and again. */
+  /** Reports to every gateway which of its requests the worker has. To be called again and again. */
   holdAll(): void {
     this.#options.handOvers?.expire();
     this.#holds.tellAll();
   }
 
-  /** Takes no more requests. Those that it has go on here until their gateways have moved them. */
+  /** Takes no more requests. Those that it has continue here until their gateways have moved them. */
   leave(): void {
     this.#isLeaving = true;
     this.#options.port.stopPulling();
@@ -407,7 +408,7 @@ export class QueueWorker {
     });
   }
 
-  /** Gives up what it still has, and tells its gateways. */
+  /** Gives up what it still has, and notifies its gateways. */
   close(): void {
     this.leave();
     for (const { item } of [...this.#held.values()]) {

@@ -17,15 +17,15 @@ export interface RosterWorker {
   cacheNumber: number | null;
   isLeaving: boolean;
   heardMs: number;
-  /** Number of the period in which it was last put at the end of the order of those that were heard. */
+  /** Number of the period in which it was last put at the end of the order of those that sent a beat. */
   notedIn: number;
-  /** When it last told which requests it has, or, if it had none before, when it got its first one. */
+  /** When it last reported which requests it has, or, if it had none before, when it got its first one. */
   toldMs: number;
   /** It was asked, and has not answered yet. */
   isProbed: boolean;
   /** What of the sums of its pool is its own. */
   readonly share: Share;
-  /** Its places among workers by when they were heard, and by when they told. */
+  /** Its places among workers by the times of their last beat and of their last report. */
   readonly heard: Links<RosterWorker>;
   readonly told: Links<RosterWorker>;
 }
@@ -36,7 +36,7 @@ export interface Share {
   offers: number;
   /** Places that are free. */
   free: number;
-  /** Those of workers that tell nothing of their caches: requests reach them through the stream alone. */
+  /** Those of workers that report nothing about their caches: requests reach them only through the stream. */
   streamFree: number;
   maxBlocks: number;
   usedBlocks: number;
@@ -45,8 +45,8 @@ export interface Share {
 export const noShare = (): Share => ({ offers: 0, free: 0, streamFree: 0, maxBlocks: 0, usedBlocks: 0 });
 
 /**
- * The workers of one pool, and sums over those that take requests. The sums are kept as workers change, so that nobody counts thousands
- * of workers to learn whether one of them has room.
+ * The workers of one pool, and sums over those that take requests. The sums are updated as workers change, so
+ * that finding out whether one has room does not take counting thousands of workers.
  */
 export class RosterPool {
   readonly name: PoolName;

@@ -4,7 +4,7 @@ const FIRST_WORDS = 256;
 /** 2^32, by which the number of a request is divided into two words. */
 const WORD = 2 ** 32;
 
-/** New tokens of one sequence, and nothing beside them: what nearly all pieces are. `index`: see Frame. */
+/** New tokens of one sequence, and nothing else: what nearly all pieces are. `index`: see Frame. */
 export interface TokenRun {
   /** See WorkItem. */
   number: number;

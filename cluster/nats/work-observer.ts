@@ -4,10 +4,10 @@ import type { WorkItem } from './messages.js';
 /**
  * How the work for an attempt ended:
  *
- *   answered   all sequences that somebody wanted have ended
+ *   answered   all sequences that were wanted have ended
  *   prefilled  the blocks of its prompt were all that was wanted
- *   failed     its gateway was told why
- *   dropped    nobody waits for it any more
+ *   failed     its gateway received the reason
+ *   dropped    no request waits for it any more
  */
 export type WorkEnd = 'answered' | 'prefilled' | 'failed' | 'dropped';
 
@@ -18,9 +18,9 @@ export interface WorkObserver {
   /** The engine has it. */
   onSubmit(): void;
   onPiece(piece: TokenPiece): void;
-  /** Called once. @param reason of a failure, in the words that its gateway is told */
+  /** Called once. @param reason of a failure, in the words that its gateway receives */
   onEnd(end: WorkEnd, reason?: string): void;
 }
 
-/** null: nobody wants to know of this attempt. */
+/** null: this attempt is not observed. */
 export type ObserveWork = (item: WorkItem, request: TokenRequest) => WorkObserver | null;

@@ -27,7 +27,7 @@ const RETRY_MS = 250;
 const SLICE_BYTES = 512 * 1024;
 const NO_SIGHT = "The request has pictures, and the worker's model takes none.";
 
-/** Nobody waits any more for the request for which a picture was to be brought. */
+/** The request for which a picture was to be brought no longer waits. */
 class UnwantedPictureError extends SkeinError {
   override name = 'UnwantedPictureError';
   override readonly code = 'SKEIN_PICTURE_UNWANTED';

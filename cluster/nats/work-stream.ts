@@ -22,11 +22,11 @@ export interface StreamOptions {
   maxMessages: number;
 }
 
-/** Milliseconds that a worker has to hear from a gateway that it may have a request. */
+/** Milliseconds within which a gateway must confirm to a worker that it may have a request. */
 const ACK_WAIT_MS = 5_000;
 /** Times that one attempt is handed out: its gateway begins others. */
 const MAX_DELIVERIES = 5;
-/** Milliseconds that a request lies in the stream at most: by then nobody waits for it. */
+/** Milliseconds that a request lies in the stream at most: after that, no client waits for it. */
 const MAX_AGE_MS = 24 * 3600 * 1000;
 /** Milliseconds in which an attempt that is offered twice is recognised. */
 const DUPLICATE_WINDOW_MS = 120_000;
@@ -36,8 +36,8 @@ const POOL_IDLE_MS = 3600 * 1000;
 const MAX_ACK_PENDING = 20_000;
 const PUBLISH_TIMEOUT_MS = 5_000;
 /**
- * Milliseconds after which a pull that brings nothing is made anew. Until then the server gives requests to a worker
- * that is stopped, or cut off.
+ * Milliseconds after which a pull that brings nothing is repeated. Until then the server gives requests to a
+ * worker that is stopped, or cut off.
  */
 export const PULL_EXPIRES_MS = 3_000;
 
@@ -103,7 +103,7 @@ export class WorkStream {
         duplicate_window: nanos(DUPLICATE_WINDOW_MS),
       });
     } catch (error) {
-      // Somebody else was faster, perhaps with other options.
+      // Another process was faster, perhaps with other options.
       if (!this.#isCode(error, (code) => code === STREAM_EXISTS)) throw error;
     }
   }
@@ -128,7 +128,10 @@ export class WorkStream {
     return error instanceof this.#modules.jetstream.JetStreamApiError && is(error.code, error.status);
   }
 
-  /** @param key what tells this attempt from all others @returns its number in the stream @throws OfferError */
+  /**
+   * @param key what distinguishes this attempt from all others @returns its number in the stream @throws
+   * OfferError
+   */
   async publish(pool: PoolName, key: string, bytes: Uint8Array): Promise<number> {
     const limit = this.#nc.info?.max_payload ?? Number.POSITIVE_INFINITY;
     // Headers count too.
@@ -152,7 +155,7 @@ export class WorkStream {
       return (await this.#client.publish(subject, bytes, options)).seq;
     } catch (error) {
       if (this.#isCode(error, () => true)) throw error;
-      // Perhaps nobody takes what is published to this subject: the stream is not there (any more).
+      // Perhaps nothing takes what is published to this subject: the stream is not there (any more).
       await this.ensure();
       return (await this.#client.publish(subject, bytes, options)).seq;
     }
@@ -187,7 +190,7 @@ export class WorkStream {
     }
   }
 
-  /** The place of the pool in the stream may be gone: the next pull makes it anew. */
+  /** The pool's consumer in the stream may be gone: the next pull creates it again. */
   forgetPool(): void {
     this.#consumer = null;
   }

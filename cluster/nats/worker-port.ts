@@ -17,7 +17,7 @@ export interface Delivery {
   isRedelivered: boolean;
   /** It is done with, as far as the stream goes. */
   ack(): void;
-  /** Somebody else may have it. */
+  /** Another worker may have it. */
   giveBack(): void;
 }
 
@@ -34,13 +34,16 @@ export interface WorkerPort {
   send(gateway: string, message: FramesMessage): void;
   /** Longest message in bytes. */
   readonly maxBytes: number;
-  /** null: nobody answered. */
+  /** null: no answer came. */
   hold(gateway: string, message: HoldMessage): Promise<HoldAnswer | null>;
-  /** Tells all gateways of the worker. @param isWhole with the card of its model, which equal workers share */
+  /**
+   * Sends the worker's beat to all gateways. @param isWhole with the card of its model, which equal workers
+   * share
+   */
   tell(isWhole: boolean): void;
-  /** Tells all gateways how the cache changes. */
+  /** Publishes a change of the cache to all gateways. */
   tellCache(change: CacheChange): void;
-  /** Asks another worker for a part of the blocks that it keeps; null: nobody answered. */
+  /** Asks another worker for a part of the blocks that it keeps; null: no answer came. */
   fetchBlocks(worker: string, message: BlocksMessage): Promise<BlocksAnswer | null>;
   /** Asks a gateway for a part of a picture; null: no answer came. */
   fetchPicture(gateway: string, message: PictureMessage): Promise<BlocksAnswer | null>;
@@ -50,7 +53,7 @@ export interface WorkerListener {
   onWork(delivery: Delivery): void;
   /** A gateway has chosen this worker for a request. False: there is no room for it. */
   onOffer(item: WorkItem): boolean;
-  /** A gateway asks what the worker's cache has; null: it does not tell that. */
+  /** A gateway asks what the worker's cache has; null: it does not report that. */
   onCacheAsk(message: CacheAsk): CacheChange | CachePart | null;
   onStop(message: StopMessage): void;
   /** Another worker asks for a part of the blocks that this one keeps. */

@@ -8,11 +8,17 @@ export interface SilenceLimits {
   probeAfterMs: number;
   /** After this much it counts as lost: it is dead, stopped, or cut off. */
   lostAfterMs: number;
-  /** A worker tells every second which requests it has. After this long without, what it had is taken to be given up. */
+  /**
+   * A worker reports every second which requests it has. After this long without, what it had is taken to be
+   * given up.
+   */
   untoldAfterMs: number;
 }
 
-/** Change that a beat makes; `refused`: there are too many; `cardless`: nobody has told what its pool is, so it is left out for now. */
+/**
+ * Change that a beat makes; `refused`: there are too many; `cardless`: no worker has described its pool, so
+ * it is left out for now.
+ */
 export type RosterChange = 'joined' | 'beat' | 'leaving' | 'gone' | 'unknown' | 'refused' | 'cardless';
 
 export interface WorkerRosterOptions {
@@ -40,17 +46,17 @@ interface ModelPools {
   changes: number;
 }
 
-/** Length of a period, in which a worker that is heard changes its place in their order once. */
+/** Length of a period, in which a worker that sends beats changes its place in their order once. */
 const PERIOD_MS = 250;
 
 const NO_POOLS: readonly RosterPool[] = [];
 
 /**
- * The workers that a gateway has heard of. A state machine without clock or I/O: times are the caller's, on one clock
- * of its own; no worker's clock is read.
+ * The workers that a gateway knows. A state machine without clock or I/O: times are the caller's, on one
+ * clock of its own; no worker's clock is read.
  *
  *   model (key) -> its pools -> takers, leaving; sums of offers, free places, blocks
- *   in the order in which they were heard, and of those that may have requests, in which they told of them
+ *   in the order of their last beats, and of those that may have requests, in the order of their last reports
  *
  * No question that a request, a beat or a message of frames asks costs more where there are more workers.
  */
@@ -230,7 +236,7 @@ export class WorkerRoster {
     this.#heard.note(worker);
   }
 
-  /** It told which requests it has. */
+  /** It reported which requests it has. */
   told(worker: RosterWorker, nowMs: number): void {
     this.heard(worker, nowMs);
     worker.toldMs = nowMs;
@@ -243,7 +249,7 @@ export class WorkerRoster {
     this.reckon(worker);
   }
 
-  /** Nothing could be heard for a while, and that was no worker's fault. */
+  /** No beat could arrive for a while, and that was no worker's fault. */
   beginAnew(nowMs: number): void {
     for (const worker of this.#workers.values()) this.told(worker, nowMs);
   }
@@ -257,7 +263,7 @@ export class WorkerRoster {
     const lost: string[] = [];
     for (const worker of this.#heard) {
       const least = Math.min(probeAfterMs, lostAfterMs);
-      // This one and all behind it were heard since that period began.
+      // This one and all after it sent a beat since that period began.
       if (nowMs - worker.notedIn * PERIOD_MS < least) break;
       const silence = nowMs - worker.heardMs;
       if (silence < least) continue;
@@ -271,8 +277,8 @@ export class WorkerRoster {
   }
 
   /**
-   * Workers with requests that are heard, and have not told for too long which ones they have: a worker that was cut off, and has given up
-   * what it had, has nothing to tell.
+   * Workers with requests that send beats, and have not reported for too long which ones they have: a worker
+   * that was cut off, and has given up what it had, has nothing to report.
    * @param hasRequests of this gateway
    */
   reticent(
@@ -285,7 +291,7 @@ export class WorkerRoster {
       if (nowMs - worker.toldMs < untoldAfterMs) break;
       // It comes back into the order with its next request.
       if (!hasRequests(worker.id)) this.#told.delete(worker);
-      // Of one that is silent altogether nobody knows that it has given up anything: it may be lost.
+      // A worker that is altogether silent may not have given up anything: it may be lost.
       else if (worker.heardMs - worker.toldMs >= untoldAfterMs) reticent.push(worker.id);
     }
     return reticent;

@@ -27,15 +27,16 @@ export class BlockBound {
 const NONE = -1;
 
 /**
- * Which workers hold which blocks, by the blocks' hashes: the union of what their events have told. A hash stands for all tokens up to
- * the block's end, so whoever holds a block is of use only if it holds those before it too.
+ * Which workers hold which blocks, by the blocks' hashes: the union of what their events have reported. A
+ * hash stands for all tokens up to the block's end, so a worker that holds a block is of use only if it holds
+ * those before it too.
  *
  *   prompt   h1  h2  h3  h4
  *   A         x   x   x          3 blocks
  *   B         x       x   x      1 block: without h2 it has to begin there
  *   C                            0
  *
- * Where a model keeps states, a prompt can go on only after a block whose states are kept, too.
+ * Where a model keeps states, a prompt can continue only after a block whose states are kept, too.
  *
  * Each x is a pair of a block and a worker, a row of some 50 bytes with its places in two tables. A pair is in the list of its
  * block and in that of its worker:
@@ -78,7 +79,10 @@ export class BlockIndex {
     return this.#slotOf(worker, hash) >= 0;
   }
 
-  /** True where the worker's model keeps states: a prompt can go on there only from a block behind which they are kept. */
+  /**
+   * True where the worker's model keeps states: a prompt can continue there only from a block after which
+   * they are kept.
+   */
   keepsStates(worker: WorkerIndex): boolean {
     return this.#keepers.has(worker);
   }
@@ -88,7 +92,7 @@ export class BlockIndex {
     return slot >= 0 && this.#rows.get(this.#byPair.valueAt(slot), STATE) === 1;
   }
 
-  /** A pair of the block, for `next` and `workerOf`; -1: nobody holds it. */
+  /** A pair of the block, for `next` and `workerOf`; -1: no worker holds it. */
   first(hash: number): number {
     const slot = this.#slotOfBlock(hash);
     return slot < 0 ? NONE : this.#byBlock.valueAt(slot);
@@ -103,7 +107,7 @@ export class BlockIndex {
     return this.#rows.get(pair, WORKER);
   }
 
-  /** Notes what a worker's cache has told, in its order. */
+  /** Notes what a worker's cache has reported, in order. */
   note(worker: WorkerIndex, events: readonly KvCacheEvent[]): void {
     for (const { data } of events) {
       if (data.type === 'created') this.clear(worker);
@@ -119,7 +123,7 @@ export class BlockIndex {
     this.#insert(worker, hash);
   }
 
-  /** Notes whether the worker, whose model keeps states, has those behind a block. */
+  /** Notes whether the worker, whose model keeps states, has those after a block. */
   noteState(worker: WorkerIndex, hash: number, hasState: boolean): void {
     this.#keepers.add(worker);
     const slot = this.#slotOf(worker, hash);

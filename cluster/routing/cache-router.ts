@@ -6,15 +6,18 @@ import { WorkerLoads } from './worker-loads.js';
 export interface CacheRouterOptions {
   /** Time that a worker takes to compute the keys and values of one block of a prompt, in any unit. */
   blockTime: number;
-  /** Time that a request adds to another one beside it, for all of its tokens, in the same unit. */
+  /** Time that a request adds to another one that runs with it, for all of its tokens, in the same unit. */
   requestTime: number;
-  /** Weight of a worker's time beside that of the request, which may wait; default 1. 0: only the request's own first token counts. */
+  /**
+   * Weight of a worker's time relative to that of the request, which may wait; default 1. 0: only the
+   * request's own first token counts.
+   */
   workWeight?: number;
   /** Most blocks that are noted over all workers; default 10 million, some 0.6 GB. */
   maxBlocks?: number;
   /** In place of maxBlocks: the bound, which other routers have too. */
   bound?: BlockBound;
-  /** A block that more workers hold tells too little about each of them; default 16. */
+  /** A block that more workers hold says too little about each of them; default 16. */
   fewHolders?: number;
   /**
    * Most workers that are looked at because they have a beginning that many have, and as many because they have little to do; default 256.
@@ -62,7 +65,8 @@ const DEFAULT_MAX_BLOCKS = 10_000_000;
 const MAX_LOOKED = 256;
 
 /**
- * Chooses the worker where a request costs least: the time until its first token, and the worker's own time, which all who come behind wait for.
+ * Chooses the worker where a request costs least: the time until its first token, and the worker's own time,
+ * which all later requests wait for.
  *
  *   cost = (missing blocks of the prompt + blocks that the worker computes for others first) x blockTime + requests there x requestTime
  *        + missing blocks x blockTime x workWeight
@@ -71,9 +75,11 @@ const MAX_LOOKED = 256;
  * all of it once more. What was sent to a worker counts as cached there at once, so that requests with one beginning that come together go together; with the
  * first token the worker's own events take over.
  *
- * A beginning that thousands have costs no more to look up than one that hundreds have: where more hold it than are open, or than `mostLooked`,
- * the open workers are looked at in the order of their loads until none of the rest can cost less with all of it, or `mostLooked` were.
- * Behind these a worker that has it and was not looked at counts as one that has not. A pure state machine: it has no clock, no tokens and no connection.
+ * A beginning that thousands have costs no more to look up than one that hundreds have: where more hold it
+ * than are open, or than `mostLooked`, the open workers are looked at in the order of their loads until none
+ * of the rest can cost less with all of it, or `mostLooked` were. After these, a worker that has it and was
+ * not looked at counts as one that has not. A pure state machine: it has no clock, no tokens and no
+ * connection.
  */
 export class CacheRouter {
   readonly #options: CacheRouterOptions;
@@ -142,7 +148,7 @@ export class CacheRouter {
     return lost;
   }
 
-  /** Notes what a worker's cache tells (onKvCacheEvents). */
+  /** Notes what a worker's cache reports (onKvCacheEvents). */
   note(name: string, events: readonly KvCacheEvent[]): void {
     const worker = this.#workers.get(name);
     if (worker !== undefined) this.#index.note(worker.index, events);
@@ -154,7 +160,10 @@ export class CacheRouter {
     if (worker !== undefined) this.#index.clear(worker.index);
   }
 
-  /** The blocks of a worker's cache, for whoever knows them otherwise than by its events. Of no use once the worker is removed. */
+  /**
+   * The blocks of a worker's cache, for callers that know them otherwise than by its events. Of no use once
+   * the worker is removed.
+   */
   blocksOf(name: string): {
     clear(): void;
     /** @param hasState whether the states after it are kept; null: the model has none */
@@ -310,7 +319,7 @@ export class CacheRouter {
       costOf(cachedBlocks, loads.requestsAt(index), loads.pendingBlocksAt(index));
     const tryWorker = (index: WorkerIndex) => {
       if (!loads.isOpen(index)) return;
-      // Most are too dear whatever they have, so that nobody needs to know it.
+      // Most are too expensive whatever they have, so it need not be known.
       if (isNoBetter(costAt(index, beginnings.mostAt(index)), index)) return;
       const worker = this.#byIndex[index];
       if (worker === undefined || mayHave?.(worker.name) === false) return;

@@ -1,12 +1,13 @@
 import type { BlockIndex, WorkerIndex } from './block-index.js';
 
-/** A block that more workers hold tells too little about each of them. */
+/** A block that more workers hold says too little about each of them. */
 const FEW = 16;
 
 /**
- * How much of a prompt's beginning each worker has, in either of two indices: what is there may go on with what will be, and the other
- * way round. Thousands may have a popular beginning, so `look` finds only how much each has at most, from the prompt's end backwards,
- * and `lengthAt` the truth about one of them. Of a beginning that too many have it lists some, and says how much the rest can have.
+ * How much of a prompt's beginning each worker has, in either of two indices: what is there may be continued
+ * by what will be, and the other way round. Thousands may have a popular beginning, so `look` finds only how
+ * much each has at most, from the prompt's end backwards, and `lengthAt` the truth about one of them. Of a
+ * beginning that too many have it lists some, and says how much the rest can have.
  *
  *   prompt      h1  h2  h3  h4  h5
  *   A to Z       x   x   x                 3 at most: many have h3
@@ -14,8 +15,8 @@ const FEW = 16;
  *   B                        x             4 at most
  *   others                                 0
  *
- * Of a model that keeps states, blocks count up to the last one behind which they are kept. What is coming counts as if it had them: which
- * blocks will is not known, and prompts that begin alike are to go together.
+ * For a model that keeps states, blocks count up to the last one after which they are kept. What is coming
+ * counts as if it had them: which blocks will is not known, and prompts that begin alike are to go together.
  */
 export class CachedBeginnings {
   readonly #there: BlockIndex;
@@ -68,7 +69,7 @@ export class CachedBeginnings {
     return this.#searches[worker] === this.#search ? this.#most[worker]! : this.#mostOfRest;
   }
 
-  /** Number of leading blocks that the worker has, and can go on from. */
+  /** Number of leading blocks that the worker has, and can continue from. */
   lengthAt(worker: WorkerIndex): number {
     return this.#length(worker, this.#hashes, this.mostAt(worker));
   }
@@ -110,7 +111,7 @@ export class CachedBeginnings {
   }
 
   /**
-   * Those of the block's holders that were not noted behind it have no more than so many leading blocks.
+   * Those of the block's holders that were not noted for a later block have at most `most` leading blocks.
    * @returns false: it has more holders than are to be looked at
    */
   #noteHolders(hash: number, most: number, mostLooked = Number.POSITIVE_INFINITY): boolean {

@@ -2,9 +2,9 @@
 const SLOTS_PER_ENTRY = 4;
 
 /**
- * Numbers from 0 on by codes of 32 bits, of which several may be equal: a hash table in typed arrays, which costs the garbage collector
- * nothing. An entry stands at the first free slot from its code's home on; whoever takes one out closes the gap, so there are no marks of
- * what was there.
+ * Numbers from 0 on by codes of 32 bits, of which several may be equal: a hash table in typed arrays, which
+ * costs the garbage collector nothing. An entry stands at the first free slot from its code's home on;
+ * removing one closes the gap, so there are no marks of what was there.
  *
  *   mask 7      0    1    2    3    4    5    6    7
  *   codes       .    9    1   10    .    .    .    .        9 and 1 are at home at 1, 10 at 2
@@ -15,7 +15,7 @@ const SLOTS_PER_ENTRY = 4;
  */
 export class CodeTable {
   #young = new Slots(16);
-  /** The table before it, as long as it has entries; its slots are numbered behind those of the young one. */
+  /** The table before it, as long as it has entries; its slots are numbered after those of the young one. */
   #old: Slots | null = null;
   /** Slots of the old table that are empty, from the first one on. */
   #numCleared = 0;

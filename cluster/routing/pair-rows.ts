@@ -2,7 +2,7 @@
 export const WORKER = 0;
 /** How often a pair was noted by addAgain; 1 for one that was noted by add. */
 export const COUNT = 1;
-/** 1: behind the block the worker keeps the states of sequences. */
+/** 1: the worker keeps the states of sequences after the block. */
 export const STATE = 2;
 export const NEXT_OF_BLOCK = 3;
 export const PREVIOUS_OF_BLOCK = 4;

@@ -13,7 +13,7 @@ export interface Load {
 export interface LeastFirst {
   /** Of a worker with so much to do; grows with both numbers. */
   costOf: (requests: number, pendingBlocks: number) => number;
-  /** True: neither this worker, if it costs no less, nor any that comes behind it is of interest. */
+  /** True: neither this worker, if it costs no less, nor any that comes after it is of interest. */
   mayStop: (worker: WorkerIndex, cost: number) => boolean;
   visit: (worker: WorkerIndex) => void;
   /** Most workers that are visited. */
@@ -26,7 +26,7 @@ export interface LeastFirst {
  *
  *   requests           1              node n has 2 n and 2 n + 1 below it
  *                  2       1
- *   workers      2   3   4   1        the leaves, behind the nodes; where nobody is, or takes anything: Infinity
+ *   workers      2   3   4   1        the leaves, after the nodes; where no worker is, or none takes anything: Infinity
  */
 export class WorkerLoads {
   #numLeaves = 1;
@@ -88,7 +88,8 @@ export class WorkerLoads {
 
   /**
    * Calls `visit` with the open workers from `from` to `to` (excluded) in their order, without those of which `mayPass` says so.
-   * @param mayPass is told the first worker of a row, and no more than each of the row has to do; true: none of them is of interest
+   * @param mayPass receives the first worker of a row, and the lowest numbers of requests and pending blocks
+   * in it; true: none of them is of interest
    */
   walk(
     from: WorkerIndex,

@@ -16,7 +16,7 @@ export function msOf(ns: number): number {
 interface Underway extends ClusterRequestResult {
   atNs: number;
   maxNewTokens: number;
-  /** The prompt, and room for maxNewTokens behind it. */
+  /** The prompt, and room for maxNewTokens after it. */
   sequence: Int32Array;
   /** Tokens that it has, and those of them that it had when it was sent to its present worker. */
   generated: number;
@@ -80,7 +80,10 @@ export class ClusterRequests {
     return maxNewTokens - generated;
   }
 
-  /** The prompt, what was generated behind it, made up and unlike any other's, and room for the rest; `length`: of what is there. */
+  /**
+   * The prompt, what was generated after it, made up and unlike any other's, and room for the rest; `length`:
+   * of what is there.
+   */
   tokensSoFar(request: number): { sequence: Int32Array; length: number } {
     const { sequence, promptTokens, atNs, generated } = this.#find(request);
     for (let index = 0; index < generated; index += 1) {
@@ -98,7 +101,10 @@ export class ClusterRequests {
     one.known = one.generated;
   }
 
-  /** Its context has run at its present worker, which had so many tokens of it in its cache, if this is the first time. */
+  /**
+   * Its context has run at its present worker, which had `cachedTokens` tokens of it in its cache, if this is
+   * the first time.
+   */
   noteContext(request: number, cachedTokens: number): void {
     const one = this.#find(request);
     if (one.hasBegun) return;

@@ -20,16 +20,17 @@ type Event =
   | { type: 'expired'; ask: Ask }
   | { type: 'woken'; worker: SimulatedWorker };
 
-/** Events of one time come in this order, and by their worker, whoever was faster to announce them. */
+/** Events of one time come in this order, and by their worker, regardless of which was announced first. */
 const RANKS = {
   ...{ entered: 0, death: 1, update: 2, back: 3, noticed: 4 },
   ...{ heard: 5, done: 6, expired: 7, woken: 8 },
 } as const;
 
 /**
- * Several workers behind a router or a queue, without models: each is a Simulation, with the real schedulers and the real cache, whose
- * iterations take the time that a pace says; router and queue are the real ones. Events in the order of their times, which are whole
- * nanoseconds, arrivals first; the same input gives the same output.
+ * Several workers behind a router or a queue, without models: each is a Simulation, with the real schedulers
+ * and the real cache, whose iterations take the time that a pace gives; router and queue are the real ones.
+ * Events in the order of their times, which are whole nanoseconds, arrivals first; the same input gives the
+ * same output.
  *
  *   arrival -> route -> worker idle? it iterates -> done at + duration: tokens, next iteration
  *                                                -> heard at + eventDelayMs: the router knows what is cached
@@ -78,7 +79,7 @@ export class ClusterSimulation {
       contextToken: nsOf(contextTokenMs),
       generation: nsOf(generationMs),
     };
-    // A request beside another one costs it about a hundred tokens' share of iterations.
+    // A request that runs with another one costs it about a hundred tokens' share of iterations.
     const blockTime = worker.tokensPerBlock * contextTokenMs;
     this.#router = new CacheRouter({ blockTime, requestTime: 100 * generationMs });
     const onAsk = (ask: Ask) => this.#push(this.#nowNs + nsOf(PULL_EXPIRES_MS), { type: 'expired', ask });

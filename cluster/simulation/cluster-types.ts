@@ -12,9 +12,10 @@ export interface Pace {
 }
 
 /**
- * Who decides where a request goes. random, fewest-requests and cache: whoever takes it sends it at once; queue: it waits until a worker asks
- * for it, as with skein gateway --routing any and skein work; queue-cache: it waits until a worker has room, and is sent to the one of these
- * where most of it is cached, as with --routing cache.
+ * What decides where a request goes. random, fewest-requests and cache: the chosen worker gets it at once;
+ * queue: it waits until a worker asks for it, as with skein gateway --routing any and skein work;
+ * queue-cache: it waits until a worker has room, and is sent to the one of these where most of it is cached,
+ * as with --routing cache.
  */
 export const ROUTING_POLICIES = ['random', 'fewest-requests', 'queue', 'queue-cache', 'cache'] as const;
 export type RoutingPolicy = (typeof ROUTING_POLICIES)[number];
@@ -25,8 +26,8 @@ export interface Outage {
   atMs: number;
   backAtMs: number;
   /**
-   * death: what it has stays unanswered until the death is noticed, after noticeMs. update: it was told to end, and hands over what it has at
-   * once. Either way another worker goes on with the tokens that are there.
+   * update: it was asked to end, and hands over what it has at once. Either way another worker continues with
+   * the tokens that are there.
    */
   kind: 'death' | 'update';
 }
@@ -37,7 +38,7 @@ export interface ClusterOptions {
   worker: Omit<SimulationOptions, 'enableBlockReuse' | 'maxEvents'>;
   pace: Pace;
   routing: RoutingPolicy;
-  /** Milliseconds until the router hears of what a cache has stored or removed. */
+  /** Milliseconds until the router learns what a cache has stored or removed. */
   eventDelayMs: number;
   /** 0 (included) to 1 (excluded), for random routing. */
   random: () => number;

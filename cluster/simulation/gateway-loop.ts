@@ -11,7 +11,7 @@ export interface GatewayCost {
 /** As `npm run bench -- gateway` measures it, which prints both. */
 export const GATEWAY_COST: Readonly<GatewayCost> = { requestMs: 0.25, tokenMs: 0.0027, messageMs: 0.007 };
 
-/** Workers tell of themselves so often. */
+/** Interval at which workers send beats. */
 const BEAT_NS = 1e9;
 
 /**
@@ -31,7 +31,7 @@ export class GatewayLoop {
   #freeNs = 0;
   #busyNs = 0;
 
-  /** @param workers that tell of themselves */
+  /** @param workers that send beats */
   constructor({ requestMs, tokenMs, messageMs }: GatewayCost, workers: number) {
     this.#requestNs = Math.round(1e6 * requestMs);
     this.#tokenNs = Math.round(1e6 * tokenMs);
@@ -49,7 +49,7 @@ export class GatewayLoop {
     return this.#serve(nowNs, this.#requestNs);
   }
 
-  /** A message has come, with so many tokens. Returns when it is read. */
+  /** A message with `tokens` tokens has come. Returns when it is read. */
   message(nowNs: number, tokens: number): number {
     return this.#serve(nowNs, this.#messageNs + tokens * this.#tokenNs);
   }
@@ -61,7 +61,10 @@ export class GatewayLoop {
     return this.#freeNs;
   }
 
-  /** Beats until now. Between them nothing else comes, so that the loop is free last behind the first of them, or behind the last. */
+  /**
+   * Beats until now. Between them nothing else comes, so that the loop is last free after the first of them,
+   * or after the last.
+   */
   #beat(nowNs: number): void {
     const all = Math.floor(nowNs / this.#beatEveryNs);
     const count = all - this.#numBeats;

@@ -18,7 +18,8 @@ export function drawnDeaths(options: {
 }
 
 /**
- * A rolling update, from the last worker to the first: so many at once are told to end, and the next ones when these are back.
+ * A rolling update, from the last worker to the first: `atOnce` workers are asked to end at a time, and the
+ * next ones when these are back.
  *
  *   worker 4   |--restart--|
  *   worker 3   |--restart--|

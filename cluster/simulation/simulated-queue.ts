@@ -30,7 +30,7 @@ export class WaitingRequests {
   }
 }
 
-/** A worker's question for so many requests. */
+/** A worker's question for a number of requests. */
 export interface Ask {
   worker: SimulatedWorker;
   life: number;
@@ -43,7 +43,7 @@ export interface Ask {
  * take and one request more for each, a worker asks for as many as it has room for, and the stream gives one request to each question in turn.
  * What a question has not brought when it expires is asked for again.
  *
- *   requests -> waiting (gateway) --as many as offersFor says--> stream --to whoever has asked--> workers
+ *   requests -> waiting (gateway) --as many as offersFor says--> stream --to the worker that asked--> workers
  */
 export class SimulatedQueue extends WaitingRequests {
   readonly #places: number;
@@ -117,7 +117,7 @@ export class SimulatedQueue extends WaitingRequests {
     }
   }
 
-  /** The worker of the next question, which goes behind all others if it asks for more. */
+  /** The worker of the next question, which goes to the end of the row if it asks for more. */
   #nextAsk(): SimulatedWorker | null {
     while (this.#firstAsk < this.#asks.length) {
       const ask = this.#asks[this.#firstAsk]!;

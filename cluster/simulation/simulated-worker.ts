@@ -11,13 +11,16 @@ export type Begun =
   | { kind: 'iteration'; iteration: SimulatedIteration; events: KvCacheEvent[] }
   | { kind: 'steady'; run: SteadyRun };
 
-/** Iterations of one length, one behind the other, in which each request becomes a token longer. Times are in nanoseconds. */
+/**
+ * Consecutive iterations of one length, in which each request becomes a token longer. Times are in
+ * nanoseconds.
+ */
 export interface SteadyRun {
   beginNs: number;
   stepNs: number;
   count: number;
   members: readonly SimulatedRequest[];
-  /** The simulation is behind them. */
+  /** The simulation has passed them. */
   isApplied: boolean;
 }
 

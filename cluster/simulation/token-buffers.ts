@@ -10,7 +10,7 @@ export class TokenBuffers {
     return this.#free.get(length)?.pop() ?? new Int32Array(length);
   }
 
-  /** Nobody uses the array any more. */
+  /** The array is no longer used. */
   give(array: Int32Array): void {
     const free = this.#free.get(array.length);
     if (free === undefined) this.#free.set(array.length, [array]);

@@ -21,9 +21,9 @@ const WILDCARDS = ['*', '0.0.0.0', '[::]', '::'];
 const LONGEST = 512;
 
 /**
- * Reads tcp://HOST:PORT or ipc://PATH. Whether the socket listens or connects follows from the host, as in vLLM: it listens at * and
- * at ipc paths. It listens at loopback addresses too (vLLM connects there), because there is nobody else on this machine to listen.
- * @ in front makes it listen, > makes it connect, as in CZMQ.
+ * Reads tcp://HOST:PORT or ipc://PATH. Whether the socket listens or connects follows from the host, as in
+ * vLLM: it listens at * and at ipc paths. It listens at loopback addresses too (vLLM connects there), because
+ * no other process on this machine listens there.
  * @param name of the option, for errors. @throws EndpointError
  */
 export function readEndpoint(name: string, text: string): Endpoint {

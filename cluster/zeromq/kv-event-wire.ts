@@ -18,7 +18,7 @@ export type WireFormat = (typeof WIRE_FORMATS)[number];
 
 const CLEARED: WireEvent = { type: 'AllBlocksCleared' };
 
-/** What a reader of events can be told of a block. */
+/** What a reader of events can learn about a block. */
 export interface WireNames {
   /** Name of a LoRA adapter by its task id; null: it has gone. */
   adapterName(taskId: bigint): string | null;
@@ -34,9 +34,9 @@ export interface WireNames {
  *   updated       -> nothing: a block with another priority, or in the secondary pool, is found as before; of states readers know nothing
  *   a gap in ids  -> AllBlocksCleared
  *
- * Readers hang a block below the one in front of it. Dynamo drops an event whose parent it does not have, with a warning
- * (ParentBlockNotFound). After a gap the cache still has blocks that readers have forgotten, and stores others behind them: these are told
- * once those in front of them have been.
+ * Readers hang a block below the one in front of it. Dynamo drops an event whose parent it does not have,
+ * with a warning (ParentBlockNotFound). After a gap the cache still has blocks that readers have forgotten,
+ * and stores others after them: these are reported once those in front of them have been.
  */
 export class KvEventWire {
   readonly #names: WireNames;
@@ -78,7 +78,7 @@ export class KvEventWire {
     return [this.#stored(parentHash, blocks)];
   }
 
-  /** @param blocks at least one; all of one sequence, each behind the one before */
+  /** @param blocks at least one; all of one sequence, each after the one before */
   #stored(parentHash: number | null, blocks: readonly StoredBlock[]): WireEvent {
     const { tokens, loraId, cacheSalt } = blocks[0]!;
     const name = loraId === null ? null : this.#names.adapterName(loraId);

@@ -14,7 +14,7 @@ export interface SocketOptions extends CurveOptions {
   sendHighWaterMark?: number;
   receiveHighWaterMark?: number;
   sendTimeout?: number;
-  /** Bytes of a message; whoever sends more is disconnected. */
+  /** Bytes of a message; a client that sends more is disconnected. */
   maxMessageSize?: number;
   ipv6?: boolean;
 }
