@@ -25,7 +25,7 @@ export function askedCall(call: LanguageModelV3CallOptions): AskedCall {
   const stop = stopSequences?.filter((text) => text !== '');
   const options: GenerateOptions = {
     messages: messagesOf(call.prompt),
-    // With a list of tools, an empty one too, reasoning is told apart from the answer.
+    // With a list of tools, an empty one too, reasoning is separated from the answer.
     tools,
     toolChoice: tools.length === 0 ? undefined : toolChoice,
     guided: format?.type === 'json' ? { json: format.schema ?? true, isLenient: true } : undefined,

@@ -34,7 +34,7 @@ export interface Answer {
   calls: readonly ToolCall[];
   /** Finish reason in the API's words, or 'cancelled' where the signal ended the answer. */
   finishReason: string;
-  /** Seed of the answer; null where the server does not tell. */
+  /** Seed of the answer; null where the server does not report it. */
   seed: number | null;
   /** Counts of tokens; null where the answer was cancelled, or the server does not count. */
   usage: { promptTokens: number; cachedTokens: number; completionTokens: number } | null;
@@ -159,7 +159,7 @@ function chatFields({ messages, tools }: Extract<Question, { messages: unknown }
   return { messages, tools: described, ...(tools.mayCall ? {} : { tool_choice: 'none' }) };
 }
 
-/** Number of tokens that the context leaves behind a text to continue. */
+/** Number of tokens that the context leaves after a text to continue. */
 async function roomFor(asker: Asker, prompt: string, signal: AbortSignal): Promise<number> {
   const used = await countTokens(asker, { prompt }, signal);
   if (used === null || asker.maxSeqLen === null) return DEFAULT_MAX_TOKENS;

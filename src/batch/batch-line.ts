@@ -85,7 +85,7 @@ export function parseBatchLine(line: FileLine, rules: LineRules): BatchRequest |
   if (value.body.background === true)
     return bad('asks for a response in the background; a batch takes whole answers.', id);
   const url = value.url as string;
-  // Nobody goes on with a response of a batch: storing it would only take the place of others.
+  // A response of a batch is never continued: storing it would only take the place of others.
   const body = url === '/v1/responses' ? { store: false, ...value.body } : value.body;
   return { customId: id, url, body };
 }

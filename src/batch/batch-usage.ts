@@ -26,7 +26,7 @@ export function plus(one: BatchUsage, other: BatchUsage): BatchUsage {
   };
 }
 
-/** What an answer took, of any of the routes; nothing where it does not tell. */
+/** What an answer took, of any of the routes; nothing where it does not report that. */
 export function usageOf(answer: unknown): BatchUsage {
   if (!isObject(answer) || !isObject(answer.usage)) return NO_USAGE;
   const { usage } = answer;

@@ -3,8 +3,8 @@ import { asSentence } from '../../base/sentences.js';
 import { BatchFileError } from './batch-files.js';
 
 /**
- * A file that grows line by line. Each line is written whole, one behind the other, so that a process that ends leaves
- * whole lines, and at most one torn one at the end.
+ * A file that grows line by line. Each line is appended whole, so that a process that ends leaves whole
+ * lines, and at most one torn one at the end.
  */
 export class LineFile {
   readonly path: string;
@@ -20,8 +20,8 @@ export class LineFile {
   }
 
   /**
-   * Opens a file to write on behind its first `keepBytes` bytes; anything behind them is cut off. @throws
-   * BatchFileError.
+   * Opens a file to write on after its first `keepBytes` bytes; anything after them is cut off.
+   * @throws BatchFileError.
    */
   static async open(path: string, keepBytes: number): Promise<LineFile> {
     try {
@@ -43,7 +43,7 @@ export class LineFile {
     const bytes = Buffer.from(`${json}\n`);
     this.#bytes += bytes.length;
     const written = this.#written.then(() => this.#append(bytes));
-    // Whoever wrote the line hears of its failure.
+    // The caller that wrote the line receives its failure.
     written.catch(() => {});
     this.#written = written;
     return written;

@@ -52,8 +52,8 @@ const MAX_RETRY_MS = 10_000;
 
 /**
  * Answers every line of a batch file that has no answer yet, as many at once as there are slots, in any order.
- * @throws BatchFileError where a file cannot be written; the reason of the signal or the pause where one was aborted
- * before the end. In these cases the next run can go on from the files.
+ * @throws BatchFileError where a file cannot be written; the reason of the signal or the pause where one was
+ * aborted before the end. In these cases the next run can continue from the files.
  */
 export async function runBatch(options: BatchOptions): Promise<BatchCounts> {
   const counts: BatchCounts = { completed: 0, failed: 0, skipped: 0, usage: NO_USAGE };

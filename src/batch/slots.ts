@@ -59,7 +59,7 @@ export class Slots {
     });
   }
 
-  /** Whoever waits longest, of those who may have one, takes the free place. */
+  /** Gives the free place to the oldest waiter that may have one. */
   #giveOn(): void {
     for (const waiting of this.#waiting) {
       if (!this.#mayHave(waiting.key)) continue;

@@ -7,7 +7,7 @@ export interface FileLine {
   number: number;
   /** Content of the line; null where it is longer than the limit and was skipped. */
   bytes: Buffer | null;
-  /** Offset in the file of the end of this line, behind its line feed. */
+  /** Offset in the file of the end of this line, after its line feed. */
   end: number;
   /** True where a line feed ended the line. */
   isWhole: boolean;
@@ -22,8 +22,9 @@ function readFile(path: string): AsyncIterable<Buffer> {
 }
 
 /**
- * The lines of a file of any length, which is given by its path or by its bytes. Only line feeds separate them: JSON may hold U+2028 as it is, where Node's
- * readline would end a line. An empty rest behind the last line feed is no line.
+ * The lines of a file of any length, which is given by its path or by its bytes. Only line feeds separate
+ * them: JSON may hold U+2028 as it is, where Node's readline would end a line. An empty rest after the last
+ * line feed is no line.
  */
 export async function* splitLines(
   source: string | AsyncIterable<Buffer>,

@@ -25,8 +25,8 @@ export function stateDirectory(env: Readonly<Record<string, string | undefined>>
 }
 
 /**
- * Lines typed in this chat and earlier ones, the newest first. Each entry is a line of the file, a text in JSON; only
- * its user can read the file. Where it cannot be read or written the chat goes on without.
+ * Lines typed in this chat and earlier ones, the newest first. Each entry is a line of the file, a text in
+ * JSON; only its user can read the file. Where it cannot be read or written the chat continues without it.
  */
 export class ChatHistory {
   readonly entries: string[];

@@ -19,7 +19,10 @@ export interface ChatState {
   lastStats: string | null;
   /** Names that useModel takes and that are known. */
   models(): Promise<readonly string[]>;
-  /** Has another model answer from now on. @throws as loading or connecting; the chat then goes on with the one that it has */
+  /**
+   * Has another model answer from now on.
+   * @throws as loading or connecting; the chat then keeps the one that it has
+   */
   useModel(name: string): Promise<void>;
 }
 
@@ -28,7 +31,10 @@ export type AfterCommand = 'next' | 'ask' | 'leave';
 
 export type Say = (line: string) => void;
 
-/** A command of a chat. It says what it did, and goes on with the next message unless it returns another step. */
+/**
+ * A command of a chat. It reports what it did, and the chat continues with the next message unless it returns
+ * another step.
+ */
 export interface ChatCommand {
   name: string;
   argument: string;

@@ -62,7 +62,7 @@ export class Conversation {
 
   /**
    * Hides as many of the oldest questions and their answers from the model as are needed; the last question stays.
-   * @param fits tells whether messages fit; called as often as the number of turns has bits
+   * @param fits true where messages fit; called as often as the number of turns has bits
    * @returns number of questions that were hidden
    */
   async makeFit(fits: (messages: readonly ChatMessage[]) => Promise<boolean>): Promise<number> {

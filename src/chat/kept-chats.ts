@@ -28,8 +28,9 @@ export interface KeptChat extends Stamp {
 }
 
 /**
- * Conversations in a folder, a file each, which only their user can read. The chat that is going on is written after each answer. Where
- * another process has written the file since, this one goes on in a file of its own, so that nothing is lost.
+ * Conversations in a folder, a file each, which only their user can read. The current chat is written after
+ * each answer. Where another process has written the file since, this one continues in a file of its own, so
+ * that nothing is lost.
  */
 export class KeptChats {
   readonly #folder: string;
@@ -67,7 +68,7 @@ export class KeptChats {
       });
   }
 
-  /** Reads a chat, which then goes on. @param id absent: the newest @throws ChatFileError */
+  /** Reads a chat, to be continued. @param id absent: the newest @throws ChatFileError */
   resume(id?: string): SavedChat {
     const stamps = this.#stamps();
     const wanted = id ?? stamps[0]?.id;

@@ -62,7 +62,7 @@ export const KEPT_COMMANDS: readonly ChatCommand[] = [
   },
 ];
 
-/** Puts a conversation in the place of the one so far. */
+/** Replaces the conversation so far with another one. */
 export function goOn(state: ChatState, chat: SavedChat, from: string, say: Say): void {
   const { conversation, settings, model } = chat;
   Object.assign(state, { conversation, settings });

@@ -1,8 +1,8 @@
 const FENCE = '"""';
 
 /**
- * Makes messages of lines. Three quotes begin and end a message of several lines, a backslash at the end of a line
- * continues it on the next one, and pasted lines are one message until a line is typed behind them.
+ * Makes messages of lines. Three quotes begin and end a message of several lines, a backslash at the end of a
+ * line continues it on the next one, and pasted lines are one message until a line is typed after them.
  */
 export class MessageLines {
   #lines: string[] = [];

@@ -19,7 +19,7 @@ const CALLED = OPTIONS.filter(({ flag }) => flag.isForAsking).flatMap(({ name, f
   ...(flag.aliases ?? []),
 ]);
 
-/** Flags of run and chat, beside those of OF_ENGINE and of SAMPLING_SETTINGS. */
+/** Flags of run and chat, besides those of OF_ENGINE and of SAMPLING_SETTINGS. */
 export interface AskingFlags {
   model?: string;
   adapter?: string;

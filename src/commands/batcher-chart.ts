@@ -64,7 +64,7 @@ interface Bar {
   batches: number;
 }
 
-/** Where there are more sizes than bars, a bar stands for several. */
+/** Where there are more sizes than bars, a bar represents several. */
 function bars({ batchSizes }: BatcherSimulationResult): string[] {
   const largest = batchSizes.at(-1)?.rows ?? 0;
   const width = Math.ceil(largest / MAX_BARS);

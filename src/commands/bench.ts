@@ -92,8 +92,8 @@ function write(path: string, report: BenchReport): void {
 }
 
 /**
- * Asks for confirmation before loading a machine of others. @throws UsageError where nobody can be asked, Error for a
- * no.
+ * Asks for confirmation before loading a machine of others. @throws UsageError without a terminal to ask on,
+ * Error for a no.
  */
 async function askBeforeLoading(url: string, flags: BenchFlags): Promise<void> {
   if (flags.yes || !URL.canParse(url) || isThisMachine(url)) return;

@@ -28,7 +28,7 @@ export function keptChats(onProblem: (problem: string) => void): KeptChats {
   return new KeptChats(join(stateDirectory(), 'chats'), onProblem);
 }
 
-/** A conversation to begin or to go on with, and how its model is opened. */
+/** A conversation to begin or to continue, and how its model is opened. */
 export interface OpenedChat {
   chat: SavedChat & { asked: AskedModel };
   /** true: it was kept. */
@@ -64,7 +64,7 @@ function askedBy({ model, url }: AskingFlags): AskedModel {
   return model === undefined ? {} : { model: existsSync(model) ? resolve(model) : model };
 }
 
-/** Names of the models that a chat can go on with. */
+/** Names of the models that a chat can continue with. */
 export function modelsBeside(asker: Asker, { url }: AskedModel): readonly string[] {
   if (url !== undefined) return asker.models;
   return [DEMO_MODEL_NAME, ...storedModels(hubSettings().cacheFolder).map(({ id }) => id)];

@@ -55,7 +55,7 @@ export async function chat(flags: ChatFlags): Promise<number> {
   }
 }
 
-/** Shows a line on stderr, beside the conversation. */
+/** Shows a line on stderr, apart from the conversation. */
 function say(line: string): void {
   const text = `${plainText(line)}\n`;
   const dim = process.stderr.isTTY && process.env.NO_COLOR === undefined;

@@ -43,7 +43,7 @@ export function describeSight(
   }
 }
 
-/** Bytes that a model takes for pictures beside those of its weights and cache. */
+/** Bytes that a model takes for pictures in addition to those of its weights and cache. */
 export const sightBytes = (sight: SightDescription | null): number =>
   sight === null || 'problem' in sight ? 0 : sight.weightBytes + sight.keptBytes + PATCH_BYTES;
 

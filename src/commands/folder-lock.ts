@@ -17,8 +17,8 @@ const GONE_MS = 60_000;
 const NAME = 'in-use-by';
 
 /**
- * Keeps a folder for one server: two of them would both go on with its batches. The lock's file names the process; on
- * this machine it is looked whether that lives, for others the file's time tells.
+ * Keeps a folder for one server: two of them would both continue its batches. The lock's file names the
+ * process: on this machine the lock checks whether that lives, on others it relies on the file's time.
  */
 export class FolderLock {
   readonly #path: string;

@@ -1,8 +1,8 @@
 import { closeSync, openSync } from 'node:fs';
 
 /**
- * Listens for SIGHUP, which is how operators ask a server to read its files again. A server in a terminal that is closed ends as by SIGTERM
- * instead: it would go on without anyone to see it.
+ * Listens for SIGHUP, which is how operators ask a server to read its files again. A server in a terminal
+ * that is closed ends as by SIGTERM instead: it would run on unseen.
  * @returns takes what reloads, once the server has loaded; a SIGHUP that came before is answered then.
  */
 export function listenForHangUp(): (reload: () => void) => void {

@@ -15,7 +15,7 @@ import { showLoadProgress } from './load-progress.js';
 import { loadingOptions } from './loading-options.js';
 import { showPullProgress } from './pull-progress.js';
 
-/** What only some commands want of a load. `watch`: hears how far it is, besides the terminal. */
+/** What only some commands want of a load. `watch`: receives its progress, besides the terminal. */
 export type MoreOfLoad = Pick<ModelOptions, 'cacheListener' | 'resumeRequests'> & {
   watch?: Pick<ModelOptions, 'onDownload' | 'onProgress'>;
   /** Memory for the KV cache of each; absent: what is free. */
@@ -45,7 +45,7 @@ export function loadConfigured(
       show(told);
     };
   };
-  // Later the server's log tells.
+  // Later the server's log reports.
   let isLoading = true;
   const whileLoading = <T>(tell: (told: T) => void) => {
     return (told: T) => {
@@ -97,7 +97,7 @@ function both<T>(first: (told: T) => void, second: ((told: T) => void) | undefin
 
 type Beside = <T>(show: (told: T) => void) => (told: T) => void;
 
-/** Tells on stderr which ranks a model waits for. @param name null: there is no other model */
+/** Reports on stderr which ranks a model waits for. @param name null: there is no other model */
 function tellMissing(name: string | null, beside: Beside): (missing: MissingRanks) => void {
   let last = '';
   const tell = beside((text: string) => process.stderr.write(`skein: ${text}\n`));
@@ -109,7 +109,7 @@ function tellMissing(name: string | null, beside: Beside): (missing: MissingRank
   };
 }
 
-/** @throws UsageError for options of ranks that cannot be; and warns of a secret that is none */
+/** @throws UsageError for invalid options of ranks; warns of an invalid secret */
 function checkRanksOptions(options: ModelOptions): void {
   const { ranksSecretFile } = options;
   try {

@@ -49,8 +49,8 @@ export interface ModelDescription {
   task: ModelTask;
   parameters: number;
   /**
-   * Experts of a layer, how many of them a token goes to, the number of layers that have them, and whether there is an MLP beside them that
-   * all tokens go to; null where layers have one MLP each.
+   * Experts of a layer, how many of them a token goes to, the number of layers that have them, and whether
+   * there is an additional MLP that all tokens go to; null where layers have one MLP each.
    */
   experts: { count: number; used: number; layers: number; hasShared: boolean } | null;
   /**
@@ -62,7 +62,7 @@ export interface ModelDescription {
   storedBytes: number | null;
   /** Parts of the model that its files have and nothing here computes. */
   leftAside: PartLeftAside[];
-  /** Sentences on what is computed otherwise than the files' names say. */
+  /** Sentences on what is computed differently from what the files' names say. */
   remarks: string[];
   /** Abilities of the chat template; null: the model has none. */
   chatTemplate: TemplateAbilities | null;
@@ -112,7 +112,7 @@ export interface StateDescription {
 export interface KvDescription {
   dtype: KvDtype;
   bytesPerToken: number;
-  /** Bytes left for the KV cache beside the weights: the default share of the memory free now. */
+  /** Bytes left for the KV cache after the weights: the default share of the memory free now. */
   bytes: number;
   tokens: number;
   /** Numbers of sequences of some lengths that fit. */
@@ -124,7 +124,7 @@ const LENGTHS = [512, 2048, 8192, 32768, 131072];
 const TOKENS_PER_BLOCK = 32;
 
 export interface DescriptionOptions {
-  /** A sequence length to show beside some usual ones. */
+  /** A sequence length to show in addition to some usual ones. */
   length?: number | undefined;
   /** Choice of the executor: see OptionalParams.executor. */
   executor?: ExecutorChoice | undefined;
@@ -329,7 +329,10 @@ interface Room {
   most: number;
 }
 
-/** Bytes for keys, values and states beside what is taken: the default share of the memory that is free now. */
+/**
+ * Bytes for keys, values and states in addition to what is taken: the default share of the memory that is
+ * free now.
+ */
 async function roomFor(plan: NetworkPlan, kind: ExecutorKind, taken: number): Promise<number> {
   const available = availableMemory().bytes;
   const room = (await kind.kvRoom?.(plan, available)) ?? Math.max(0, available - taken);

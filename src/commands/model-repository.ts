@@ -16,7 +16,7 @@ import { type Config, type ConfiguredModel, modelOfTexts } from '../settings/con
 import { loadingOptions } from './loading-options.js';
 import type { LoadedEntry } from './served-model-of.js';
 
-/** What the routes of texts are told of a model of the command line. */
+/** Describes a model of the command line to the text routes. */
 export type Describe = (entry: ConfiguredModel, loaded: RunningModel) => ServedModel;
 
 /** The server around the models. */
@@ -113,7 +113,7 @@ export function versionOf(
   return textVersion(entry.name, version, loaded, (one) => describe(entry, one), observe);
 }
 
-/** A model of the command line, loaded anew from what the command line says. */
+/** A model of the command line, which is reloaded from what the command line says. */
 function givenSource(entry: ConfiguredModel, config: Config, server: Around): ModelSource {
   return {
     plan: async (name, { config: given, files, values, addedInstances }): Promise<LoadPlan> => {

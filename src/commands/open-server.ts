@@ -58,7 +58,7 @@ export interface ServedApp {
   models: LiveModels;
   /** The same models, and those that take tensors alone; it owns them, and closes them. */
   repository: ServingRepository;
-  /** What models that are brought later are told of, and tell. */
+  /** What models that are added later receive, and report to. */
   around: Around;
   /** Models that are loaded on demand; null: there are none. */
   life: ModelLife | null;
@@ -165,11 +165,13 @@ export interface BroughtModels {
   isLooking?: string;
   /** Models that are known by name alone; absent: there are none. */
   expected?: ExpectedModels;
-  /** Why nobody who runs them can be reached, as a clause; null: somebody can. */
+  /** Why no worker for them can be reached, as a clause; null: one can. */
   whyCutOff?: () => string | null;
   /** They are workers' models, whose requests are sent where they are cached: there are metrics of that. Absent: the models are here. */
   isRouted?: boolean;
-  /** Times to which those of its requests are held, to tell how many workers there should be; absent: none. */
+  /**
+   * Times to which those of its requests are held, to compute how many workers there should be; absent: none.
+   */
   targets?: Targets | undefined;
   /** How new requests are shared among their engines, which admins may change. Absent: the models are here. */
   poolWeights?: PoolWeights;
@@ -181,7 +183,7 @@ export interface BroughtModels {
 
 const NOT_BROUGHT: BroughtModels = { starting: () => null };
 
-/** Who hears of what the server does. */
+/** Receivers of what the server does. */
 export interface Observers {
   output?: LogOutput;
   log?: Log;
@@ -271,7 +273,7 @@ export function serveModels(
     poolWeights: brought.poolWeights ?? null,
   });
   const lane = new InferLane({ ...shared, stallLimitMs });
-  // A model on demand that fails is unloaded, and loaded anew for the next request.
+  // A model on demand that fails is unloaded, and reloaded for the next request.
   const failed = lastFailure(models, (model) => life?.models.owns(model) === true);
   const around = { describe, log, observe };
   const tasks = sharedResponses?.tasks ?? null;
@@ -320,7 +322,7 @@ function toolServers({ mcpServer, mcpTimeoutSeconds }: Config, log: Log): McpSer
   return mcpServer === undefined ? null : new McpServers(mcpUrls(mcpServer), 1000 * mcpTimeoutSeconds, log);
 }
 
-/** Shared memory of clients on this machine, where they have leave. */
+/** Shared memory of clients on this machine, where they may use it. */
 function sharedMemory(config: Config): SharedRegions | null {
   if (!config.allowSharedMemory) return null;
   return new SharedRegions({

@@ -10,7 +10,8 @@ const PARSER_BYTES = 10.8e9;
 const THREADS_BYTES = 4e9;
 
 /**
- * Ends a process that was refused memory where nobody waits for the result: prints a sentence and exits with code 1.
+ * Ends a process that was refused memory where the result is not awaited: prints a sentence and exits with
+ * code 1.
  *
  * Node.js makes a parser in WebAssembly as soon as code names any part of fetch, Request and Response included, and
  * ends the process if it cannot have the 10 GB of addresses that the parser reserves. A server can do without: here

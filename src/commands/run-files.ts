@@ -21,7 +21,7 @@ export interface AskedFiles {
 }
 
 /**
- * Reads the files of a question. What a file is its bytes tell, not its name.
+ * Reads the files of a question. The type of a file is determined by its bytes, not its name.
  * @throws UsageError for a file that cannot be read, is neither a text nor a picture, or is too large
  */
 export async function readFiles(paths: readonly string[]): Promise<AskedFiles> {

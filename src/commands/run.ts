@@ -48,7 +48,7 @@ export async function run(argument: string | undefined, flags: RunFlags): Promis
       process.stderr.write(`skein: ${asker.about}\nskein: ${answerSummary(answer, asker.loadMs)}\n`);
     interruption.signal.throwIfAborted();
   } catch (error) {
-    // The reader of stdout has gone: nobody is left to tell, and nothing went wrong.
+    // The reader of stdout has gone: there is no one to notify, and nothing went wrong.
     if (readerGone().aborted && !(error instanceof InterruptedError)) return;
     throw error;
   } finally {

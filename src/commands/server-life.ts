@@ -35,14 +35,16 @@ export function checkLogFile(path: string): void {
   }
 }
 
-/** Milliseconds that an answer which is cut off, or failed, may take to tell its client. */
+/** Milliseconds that an answer which is cut off, or failed, may take to notify its client. */
 const LAST_WORDS_MS = 3_000;
-/** Milliseconds that traces may take to be sent: whoever receives them may be gone. */
+/** Milliseconds that traces may take to be sent: their receiver may be gone. */
 const FLUSH_MS = 2_000;
 /** Milliseconds that the engine may take to end. */
 const ENGINE_END_MS = 5_000;
 
-/** What still runs is cancelled, its clients are told, and the models are freed. Throws the failure, if there is one. */
+/**
+ * Cancels what still runs, notifies its clients, and frees the models. Throws the failure, if there is one.
+ */
 export async function end(
   servers: readonly Listening[],
   repository: ServingRepository,
@@ -66,15 +68,15 @@ export async function end(
 }
 
 /**
- * Ends the process although its last words find no reader: a write to a pipe that is full would keep it alive for as long as whoever has
- * the other end does. Called when all else has ended.
+ * Ends the process although its last words find no reader: a write to a full pipe would keep it alive for as
+ * long as the other end stays open. Called when all else has ended.
  */
 export function endWithoutReader(): void {
   const leave = () => {
     abandonLogs();
     process.exit();
   };
-  // What nobody waits for: where everything is written the process has ended before.
+  // The timer keeps nothing alive: where everything is written the process has ended before.
   setTimeout(leave, LAST_WORDS_MS).unref();
 }
 

@@ -45,9 +45,9 @@ export function readKeys(config: Config): ApiKey[] {
 }
 
 /**
- * The Host names that the server answers to beside those of the loopback. Any name is allowed where keys are needed,
- * which no web page has, or where the server is meant to be reached from elsewhere; otherwise a web page whose name
- * leads to this machine would be let in.
+ * The Host names that the server answers to besides those of the loopback. Any name is allowed where keys are
+ * needed, which no web page has, or where the server is meant to be reached from elsewhere; otherwise a web
+ * page whose name leads to this machine would be let in.
  * @param address the address that it listens on. @throws UsageError.
  */
 export function allowedHosts(

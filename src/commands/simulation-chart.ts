@@ -18,8 +18,8 @@ const STATES = ' .=Cp';
  *   B        ..CC=p.C==
  *   blocks  ▂▃▃▅▇█▇▅▅▅▂
  *
- * Where there are more iterations than columns, a column stands for several: it shows the rarest of their states and
- * the most blocks.
+ * Where there are more iterations than columns, a column represents several: it shows the rarest of their
+ * states and the most blocks.
  */
 export function simulationChart(input: SimulationInput, result: SimulationResult): string {
   const { iterations, requests } = result;

@@ -12,7 +12,7 @@ export interface TemplateAbilities {
   problem: string | null;
   /** Format of calls that the template describes functions for; null: Skein describes them in the messages. */
   tools: ToolFormatName | null;
-  /** Way in which reasoning is told from answers; null: there is none. */
+  /** Way in which reasoning is separated from answers; null: there is none. */
   reasoning: ReasoningParserName | null;
   /** Variable of the template that turns reasoning on and off, or says how much; null: none. */
   reasoningSwitch: string | null;

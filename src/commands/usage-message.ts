@@ -42,7 +42,8 @@ export function usageMessage(error: CommanderError, root: Command): string {
 
 /**
  * The arguments as they are parsed. Commander shows a whole help where the name in `skein help NAME` or
- * `skein bench NAME --help` is none; without the help in it, either ends as it does without: with a sentence.
+ * `skein bench NAME --help` is unknown; without the help in it, either ends as it does without: with a
+ * sentence.
  */
 export function argumentsOf(root: Command): string[] {
   const given = process.argv.slice(2);

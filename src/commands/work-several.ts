@@ -59,8 +59,8 @@ export class SeveralLife {
 }
 
 /**
- * Works on several models within a bound of memory: each that is wanted has a process of its own, an ordinary worker, which is told to
- * end where it has been idle for long, or another one needs its room.
+ * Works on several models within a bound of memory: each that is wanted has a process of its own, an ordinary
+ * worker, which is ended where it has been idle for long, or another one needs its room.
  *
  *   gateway --wanted.MODEL--> this process (Placement) --fork--> skein work of that model --beats--> gateways
  *                                                      --SIGTERM-->  hands over, ends
@@ -139,7 +139,7 @@ class WorkParts {
     });
   }
 
-  /** Tells gateways of a model that no process has. */
+  /** Informs gateways of a model that no process has. */
   say(model: string): void {
     const measuring = this.#measuring.get(model);
     const told = { model, fraction: null };
@@ -194,11 +194,11 @@ class WorkParts {
 
   #start(name: string, { cacheBytes }: MemoryShare): void {
     const worker = workerId();
-    // Before it can say so itself, another worker could be told that the model is wanted.
+    // Before the process can say so itself, another worker could be asked for the model.
     this.#around.tell({ worker, model: name, phase: 'loading', fraction: null, elapsedMs: 0 });
     const child = fork(process.argv[1]!, process.argv.slice(2), {
       env: environmentOf({ worker, model: name, cacheBytes }),
-      // Signals of the terminal come to this process, which tells the others what to do.
+      // Signals of the terminal come to this process, which instructs the others.
       detached: true,
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });

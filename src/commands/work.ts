@@ -139,12 +139,12 @@ async function workOnSeveral(config: Config, log: Log): Promise<void> {
   }
 }
 
-/** What a worker tells those who ask how it is. */
+/** What a worker reports to health probes. */
 interface Probes {
   life: WorkerLife;
   /** The model, once it is loaded. */
   models: LiveModels;
-  /** null: nobody can ask (no --health-port). */
+  /** null: no probes are answered (no --health-port). */
   port: HealthPort | null;
 }
 
@@ -166,13 +166,13 @@ async function openProbes(config: Config, life: { report(): HealthReport }): Pro
   return { models, port };
 }
 
-/** What a worker works with beside its model. */
+/** What a worker works with besides its model. */
 interface Surroundings {
   /** Id of the worker. */
   id: string;
-  /** Tells that it takes no requests yet. */
+  /** Reports that it takes no requests yet. */
   loading: LoadingTeller;
-  /** null: nobody is told of its cache. */
+  /** null: its cache is not reported. */
   cache: ToldCache | null;
   queue: OpenQueue;
   probes: Probes;

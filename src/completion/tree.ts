@@ -78,7 +78,7 @@ function argumentOf(args: readonly Argument[]): CompletionValue {
 
 const metavar = (flags: string) => /<([^>]*)>/.exec(flags)?.[1] ?? '';
 
-/** Beginning of a help text, without the variable and the default behind it. */
+/** Beginning of a help text, without the variable and the default after it. */
 function shortened(text: string): string {
   const line = text
     .replace(/ \((SKEIN_|default)[^)]*\)$/, '')

@@ -14,7 +14,7 @@ import { readingRate } from './reading-rate.js';
 export interface MachineFacts {
   machine: Machine;
   threads: number;
-  /** Why there are fewer threads than processors; null: there are not, or nothing is known. */
+  /** Why there are fewer threads than processors; null: there are as many, or nothing is known. */
   fewer: string | null;
   memory: AvailableMemory;
   totalBytes: number;

@@ -52,7 +52,7 @@ export class EncoderCodec {
   readonly #pool: TokenizerPool;
   readonly #template: TextTemplate;
   readonly #pairs: PairTemplate | null;
-  /** Tokens behind the document in a rendered pair, which are never cut. */
+  /** Tokens after the document in a rendered pair, which are never cut. */
   #behind: number | null = null;
 
   /** What texts are filled up with; null: they are not. */

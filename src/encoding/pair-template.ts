@@ -21,7 +21,7 @@ Judge whether the Document meets the requirements based on the Query and the Ins
 `;
 const QWEN3_MARK = '<|im_start|>';
 
-/** A reranker's chat template, which takes a query and a document in the place of a conversation. */
+/** A reranker's chat template, which takes a query and a document in place of a conversation. */
 export class PairTemplate {
   readonly #template: ChatTemplate;
   readonly #instruction: string | null;
@@ -63,7 +63,7 @@ export class PairTemplate {
   }
 }
 
-/** @throws TokenizerError for a template that is no Jinja, whatever it takes */
+/** @throws TokenizerError for an invalid Jinja template, whatever it takes */
 function parsed(source: string, tokenizer: Tokenizer): ChatTemplate {
   try {
     return new ChatTemplate(source, tokenizer);

@@ -2,7 +2,7 @@
 export interface PictureInput {
   /** Its file; or that in base64, in a data: URL or by itself; or its address. */
   picture: Uint8Array | string;
-  /** Where it stands in the request. */
+  /** Its place in the request. */
   place: string;
 }
 
@@ -10,7 +10,7 @@ export interface PictureInput {
 export interface EncodedPicture {
   /** Tokens that it counts as: rows that its tower computes. */
   tokens: number;
-  /** Bytes that it takes until it has its row, beside its file. */
+  /** Bytes that it takes until it has its row, in addition to its file. */
   bytes: number;
   /**
    * Decodes it, for its embedding.
@@ -29,6 +29,10 @@ export interface DecodedEncoding {
 
 /** What makes embeddings of pictures, in the space of those of texts. */
 export interface PictureEncoder {
-  /** Reads the header of a picture's file. @param place where it stands in the request @throws InvalidRequestError for a file that is no picture, or too large */
+  /**
+   * Reads the header of a picture's file.
+   * @param place its place in the request
+   * @throws InvalidRequestError for a file that is no picture, or too large
+   */
   look(file: Uint8Array, place: string): EncodedPicture;
 }

@@ -3,7 +3,7 @@ import type { EmbeddingHead } from '../../models/encoder-config.js';
 import { InvalidRequestError } from '../errors/request-errors.js';
 import type { EncoderInput } from './encoder-codec.js';
 
-/** What texts are for: to ask, to be found, to be told apart, grouped or compared with each other. */
+/** What texts are for: to ask, to be found, to be classified, grouped or compared with each other. */
 export const INPUT_TYPES = ['query', 'document', 'classification', 'clustering', 'similarity'] as const;
 
 export type InputType = (typeof INPUT_TYPES)[number];

@@ -8,7 +8,7 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   EPERM: 'this user may not read it.',
 };
 
-/** Tells in words why a file cannot be read, instead of the operating system's code. */
+/** Describes in words why a file cannot be read, instead of the operating system's code. */
 export function fileProblem(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   return PROBLEMS[code ?? ''] ?? asSentence(message);

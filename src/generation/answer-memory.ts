@@ -13,7 +13,10 @@ export const PER_LOG_PROB = 256;
 /** Bytes of a logit, in both threads. */
 const PER_LOGIT = 8;
 
-/** Bytes of a request of the engine and of all that it may answer, should nobody read it before its end. @param count answers */
+/**
+ * Bytes of a request of the engine and of all that it may answer, if nothing is read before its end.
+ * @param count answers
+ */
 export function answerMemory(
   model: Pick<TextModel, 'fitsTogether' | 'vocabSize'>,
   request: TextRequest,

@@ -8,7 +8,10 @@ export interface GivenBias {
   byText: readonly (readonly [text: string, bias: number])[];
 }
 
-/** Biases by token id; of several biases of a token the last holds, those of texts behind those of ids. */
+/**
+ * Biases by token id; of several biases of a token the last holds, and those of texts come after those of
+ * ids.
+ */
 export async function biasByToken(
   codec: TextCodec,
   { byToken, byText }: GivenBias,

@@ -14,7 +14,7 @@ import type { FunctionTool, TextFormatName, ToolChoice, ToolFormatName } from '.
 
 const NAMES_ARGUMENTS: ReadonlySet<ToolFormatName> = new Set(['pythonic', 'qwen3_coder']);
 
-/** What guides depend on beside the request. */
+/** What guides depend on besides the request. */
 export interface GuideSetting {
   style: ToolStyle;
   source: string | null;
@@ -58,7 +58,7 @@ function formOfCalls(ask: ChatAsk, choice: ToolChoice): { isForced: boolean; isS
   };
 }
 
-/** All that a guide depends on beside the model, as JSON. */
+/** All that a guide depends on besides the model, as JSON. */
 function guideKey(
   ask: ChatAsk,
   choice: ToolChoice,
@@ -171,7 +171,7 @@ const known = new WeakMap<TextCodec, RecentValues<ChatGuide>>();
 /**
  * A guide that has been made and checked before for the same key, or a new one. Functions that agents send with each request would
  * else be checked, written and checked again one by one.
- * @param key all that the guide depends on beside the codec
+ * @param key all that the guide depends on besides the codec
  */
 async function knownGuide(codec: TextCodec, key: string, make: () => Promise<ChatGuide>): Promise<ChatGuide> {
   let guides = known.get(codec);

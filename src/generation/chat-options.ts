@@ -24,7 +24,7 @@ import type { FunctionTool, ToolChoice } from './tools/types.js';
 export interface ReasoningOptions {
   /** How much the model is to reason, in the words of its template, such as low, medium or high. */
   effort?: string | undefined;
-  /** Most tokens of reasoning: behind them its end is forced. */
+  /** Most tokens of reasoning: after them its end is forced. */
   maxTokens?: number | undefined;
 }
 
@@ -50,8 +50,8 @@ type ConversationOptions = Pick<
 >;
 
 /**
- * True where an answer has parts to be told apart: calls, messages in channels, or reasoning, for which neither a guide nor, where its
- * marks do not show in the text, a stop string is meant.
+ * True where an answer has parts to be separated: calls, messages in channels, or reasoning, for which
+ * neither a guide nor, where its marks do not show in the text, a stop string is meant.
  */
 export function hasParts(
   { messages, tools, toolChoice, reasoning, guided, stop }: ChatOptions,

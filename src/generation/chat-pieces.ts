@@ -13,7 +13,7 @@ export interface ToolCallPart {
   arguments: string;
 }
 
-/** A piece of an answer whose reasoning and calls are told apart from its text. */
+/** A piece of an answer whose reasoning and calls are separated from its text. */
 export interface ChatPiece extends TextPiece {
   /** Reasoning that is new since the last piece; absent: there is none. */
   reasoning?: string;
@@ -33,7 +33,7 @@ export interface ToolCall {
   arguments: string;
 }
 
-/** Tells text, reasoning and calls of an answer apart, piece by piece. */
+/** Separates text, reasoning and calls of an answer, piece by piece. */
 export async function* chatPieces(
   pieces: AsyncIterable<TextPiece>,
   { createParser, callIds, warnings }: Pick<ChatPlan, 'createParser' | 'callIds' | 'warnings'>,

@@ -69,7 +69,7 @@ export interface ChatAsk {
 
 /** Prompt and settings for a chat, and how its answers are read. */
 export interface ChatPlan {
-  /** Pictures have the token that stands for them. */
+  /** Pictures have their placeholder token. */
   promptTokens: PromptTokens;
   /** Its pictures; null: it has none. */
   unseen: UnseenPictures | null;

@@ -17,11 +17,11 @@ export class ContentStops implements StopFinder {
   readonly #automaton: StopAutomaton;
   readonly #parser: AnswerParser;
   readonly #includeStop: boolean;
-  /** State of the stop strings' automaton behind the content so far. */
+  /** State of the stop strings' automaton after the content so far. */
   #state = START;
   #held = '';
   #matched: number | null = null;
-  /** Units of content behind the stop string, which the parser gave out with it. */
+  /** Units of content after the stop string, which the parser gave out with it. */
   #unitsBehind = 0;
 
   /** @throws RangeError for an empty stop string. */

@@ -13,7 +13,7 @@ const DEFAULT_DRY_BREAKERS: readonly string[] = ['\n', ':', '"', '*'];
 export const BREAKER_SEQUENCES_MAX = 16_384;
 /** Longest sequence: the token that a breaker begins in, and those of its rest. */
 const MAX_TOKENS = 20;
-/** How often a text is looked for in a token in one turn of the event loop. */
+/** Number of searches for a text in a token in one turn of the event loop. */
 const LOOKS_A_TURN = 16_384;
 /** Number of texts whose sequences are kept for each model. */
 const KEPT = 64;

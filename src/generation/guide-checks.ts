@@ -13,7 +13,7 @@ import { GuideCheckTimeError } from '../errors/request-errors.js';
 const MAX_LENGTH_HERE = 512;
 const MAX_WORK_HERE = 10_000;
 /**
- * Milliseconds for a check in the thread. Work is limited by steps, so only a machine that stands still takes so long.
+ * Milliseconds for a check in the thread. Work is limited by steps, so only a stalled machine takes so long.
  */
 const TIME_LIMIT_MS = 60_000;
 /**
@@ -41,7 +41,9 @@ export interface GuideChecksOptions {
   timeLimitMs?: number;
 }
 
-/** Checks guides: short ones here, long ones in a thread of their own, so that none holds up the thread that asks. */
+/**
+ * Checks guides: short ones here, long ones in a thread of their own, so that none blocks the calling thread.
+ */
 export class GuideChecks {
   readonly #maxLengthHere: number;
   readonly #maxWorkHere: number;

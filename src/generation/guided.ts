@@ -85,7 +85,7 @@ export async function guideOf(
   return guide;
 }
 
-/** What a client is told of a lenient schema that loses something. */
+/** The warning for a client whose lenient schema loses something. */
 export const leftOutWarning = (leftOut: readonly string[]) =>
   `The schema of the answer is not followed ${leftOut.join('; ')}.`;
 
@@ -135,7 +135,7 @@ function asText(value: unknown): string {
   return marked.replaceAll(`"${TOO_LARGE}"`, '1e999');
 }
 
-/** Stands for such a number. */
+/** Placeholder of such a number. */
 const TOO_LARGE = '\ue000too-large\ue000';
 
 function inEnginesForm({ json, regex, choice, grammar, structuralTag }: GuidedOptions): Guide {
@@ -146,7 +146,10 @@ function inEnginesForm({ json, regex, choice, grammar, structuralTag }: GuidedOp
   return json === true ? { type: 'json', guide: '' } : { type: 'json_schema', guide: asText(json) };
 }
 
-/** JSON with white space of a pattern. The schema may be no JSON at all, which is told as it is without a pattern. */
+/**
+ * JSON with white space of a pattern. The schema may be no JSON at all, which is reported as it is without a
+ * pattern.
+ */
 function withSpace(guide: Guide, pattern: string, param: string): Guide {
   checkLength(pattern, param);
   let format: object;

@@ -1,7 +1,7 @@
 import { encodeTexts } from './encode-texts.js';
 import type { PromptTokens, TextCodec } from './text-model.js';
 
-/** Tokens that mark the text before and behind the gap, and the gap to fill. */
+/** Tokens that mark the text before and after the gap, and the gap to fill. */
 interface InfillTokens {
   prefix: string;
   suffix: string;
@@ -84,7 +84,7 @@ async function infillTokens(codec: TextCodec): Promise<InfillTokens | null> {
 export interface InfillParts {
   prefix: string;
   suffix: string;
-  /** Text behind the prefix that is never cut. */
+  /** Text after the prefix that is never cut. */
   prompt: string;
   /** Other files, or parts of them. */
   extra: readonly { filename: string; text: string }[];
@@ -145,7 +145,7 @@ export async function infillPrompt(
   return { tokens: [...first, ...far, ...gap], isCut };
 }
 
-/** The last texts, of so many UTF-16 units together. */
+/** The last texts, of at most `units` UTF-16 units together. */
 function lastFiles(files: InfillParts['extra'], units: number): InfillParts['extra'] {
   const kept: { filename: string; text: string }[] = [];
   for (let i = files.length - 1, left = units; i >= 0 && left > 0; i--) {
@@ -158,7 +158,7 @@ function lastFiles(files: InfillParts['extra'], units: number): InfillParts['ext
 
 const last = (tokens: readonly number[], count: number) => (count === 0 ? [] : tokens.slice(-count));
 
-/** The token of a text; null where it is none. */
+/** The token of a text; null where it is not a single token. */
 async function singleToken(codec: TextCodec, text: string | undefined): Promise<number | null> {
   if (text === undefined) return null;
   const ids = await codec.encodePiece(text);

@@ -36,7 +36,7 @@ export class PromptLogProbList {
     return { token: this.#promptTokens[index + 1]!, logProb: this.#piece.contextLogProbs![index]! };
   }
 
-  /** The most probable tokens in the place of a prompt token, at most `most`. */
+  /** The most probable tokens in place of a prompt token, at most `most`. */
   top(index: number, most = this.#count): TokenLogProb[] {
     const { contextTopTokens: tokens, contextTopLogProbs: logProbs } = this.#piece;
     const top: TokenLogProb[] = [];

@@ -86,8 +86,9 @@ export const ALWAYS_SHOWN: Readonly<Record<string, number>> = samplingFields({
 });
 
 /**
- * A request with the model's defaults in the place of settings that it leaves open. A beam search draws nothing, and has none of them; a penalty
- * window and n-grams exclude each other, so a request that has one does not get the other.
+ * A request with the model's defaults for the settings that it leaves open. A beam search draws nothing, and
+ * has none of them; a penalty window and n-grams exclude each other, so a request that has one does not get
+ * the other.
  */
 export function withDefaults<Request extends Partial<TextRequest>>(
   { maxTokens: _, ...defaults }: SamplingDefaults = {},

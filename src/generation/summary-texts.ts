@@ -3,12 +3,12 @@ const MAX_SUMMARY_TOKENS = 4096;
 /** Share of a context that is left for it. */
 const SUMMARY_SHARE = 1 / 4;
 
-/** Most tokens of a summary in a context of so many. */
+/** Most tokens of a summary in a context of `contextTokens` tokens. */
 export const maxSummaryTokens = (contextTokens: number) =>
   Math.min(MAX_SUMMARY_TOKENS, Math.floor(contextTokens * SUMMARY_SHARE));
 
 /**
- * What the model is asked for, behind the conversation that is summarised.
+ * What the model is asked for, after the conversation that is summarised.
  * @param kept what of the conversation the model sees later
  */
 export const summaryPrompt = (
@@ -23,7 +23,7 @@ Say:
 
 Be brief and exact. Do not go on with the work, call no tools, and write nothing but the summary.`;
 
-/** Stands for a summary that the model did not write. */
+/** Replaces a summary that the model did not write. */
 export const NO_SUMMARY = '(There is no summary.)';
 
 /** The message in which a model finds the summary of what was before. */

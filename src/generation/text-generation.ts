@@ -24,7 +24,7 @@ import type { AnswerParser } from './tools/types.js';
 export interface SamplingOptions extends Omit<OptionsOf<typeof PARAMETERS>, 'seed'> {
   /** Token ids that may be generated; default: all. */
   allowedTokens?: Int32Array | readonly number[] | undefined;
-  /** Most tokens of reasoning: behind them the token that ends it is forced. */
+  /** Most tokens of reasoning: after them the token that ends it is forced. */
   reasoningBudget?: ReasoningBudgetOptions | undefined;
   /** Numbers added to the logits of tokens at every step, by token id; -Infinity: never drawn. */
   logitBias?: ReadonlyMap<number, number> | undefined;
@@ -94,7 +94,7 @@ export interface TextRequest
   createParser?: (() => AnswerParser) | null | undefined;
   /** Special tokens that are not skipped. */
   shownTokens?: readonly ShownToken[] | undefined;
-  /** Pieces in front of the text tell how far the prompt is. */
+  /** Pieces before the text report how far the prompt is. */
   contextProgress?: boolean | undefined;
   /** The caller's field that the guide came from, for errors. */
   guideParam?: string | undefined;

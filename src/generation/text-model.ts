@@ -19,21 +19,21 @@ export interface ChatRenderOptions {
   addSpecialTokens?: boolean | undefined;
   /** Further variables of the template. */
   variables?: Readonly<Record<string, unknown>> | undefined;
-  /** Template in place of the model's, from whoever made the request. Default: the model's. */
+  /** The request's template in place of the model's. Default: the model's. */
   template?: string | undefined;
   /** Functions, in the form that the template knows. */
   tools?: readonly unknown[] | undefined;
-  /** What stands for the pictures in the messages. */
+  /** Placeholders of the pictures in the messages. */
   pictures?: TemplatePictures | undefined;
   /** Most tokens of a prompt; one that has more for certain is refused before it is encoded. */
   maxTokens?: number | undefined;
   /** Tokens of the model's context, which errors name. Default: maxTokens. */
   contextTokens?: number | undefined;
-  /** Signal whose abort makes the promise reject with its reason: nobody wants the tokens any more. */
+  /** Signal whose abort makes the promise reject with its reason: the tokens are no longer wanted. */
   signal?: AbortSignal | undefined;
 }
 
-/** A special token that is not skipped: its text, or the text and what stands for it. */
+/** A special token that is not skipped: its text, or the text and its mark. */
 export type ShownToken = string | { readonly token: string; readonly mark: string };
 
 export interface DetokenizerOptions {
@@ -52,7 +52,7 @@ export interface Detokenizer {
 
 /** A tokenizer with its chat template: text to tokens and back. */
 export interface TextCodec {
-  /** Most UTF-16 units of a text that one token stands for. Absent: not known. */
+  /** Most UTF-16 units of the text of one token. Absent: not known. */
   readonly unitsPerToken?: number;
   /** Encodes plain text, with the tokens that the model wants around a text (a BOS, where it has one). */
   encodeText(text: string, signal?: AbortSignal): PromptTokens | Promise<PromptTokens>;
@@ -79,7 +79,7 @@ export interface TextCodec {
   checkGuide?(guide: Guide): Promise<readonly string[]>;
   /** The token's entry in the vocabulary, as its file spells it; null for an id outside of it. */
   tokenEntry(token: number): string | null;
-  /** Bytes that a token stands for, which may be only a part of a character. */
+  /** Bytes of a token, which may be only a part of a character. */
   tokenBytes(token: number): Uint8Array;
   /** The chat template's source; null: the model has none. Absent: not known. */
   readonly templateSource?: string | null;
@@ -131,6 +131,6 @@ export interface TextModel {
   pictureSources?: PictureSources | undefined;
   /** Sentence on why it takes no pictures, where it might have. */
   whyBlind?: string;
-  /** Way to tell reasoning from answers; absent or auto: as the template shows. */
+  /** Way to separate reasoning from answers; absent or auto: as the template shows. */
   reasoningParser?: ReasoningParserName | 'auto';
 }

@@ -4,7 +4,7 @@ import { ContextLengthError } from '../errors/request-errors.js';
 /**
  * Leaves out as many of a conversation's oldest messages as are needed to make it fit, but none of the system's. The
  * last message stays, and an output is left out with its call.
- * @param fits tells whether a conversation fits; called as often as the number of messages has bits.
+ * @param fits true where a conversation fits; called as often as the number of messages has bits.
  * @param mayBegin whether a message may be the first that stays; default: all but those of functions.
  * @returns the longest end that fits; where none does, the shortest one.
  */

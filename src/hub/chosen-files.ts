@@ -85,7 +85,10 @@ export function chooseFiles(all: readonly string[], { id, quant }: Repository): 
 
 const isGguf = (path: string) => /\.gguf$/i.test(path);
 
-/** The tower that lies next to a GGUF: the only one, or else that of the first of TOWERS that is there. None: the model reads texts alone. */
+/**
+ * The tower next to a GGUF: the only one, or else that of the first of TOWERS that is there. None: the model
+ * reads texts alone.
+ */
 function towerOf(gguf: string, all: readonly string[]): string[] {
   const found = all
     .filter((path) => isMmprojName(path) && posix.dirname(path) === posix.dirname(gguf))

@@ -20,7 +20,9 @@ export interface Download {
 
 export interface DownloadOptions {
   fetch: typeof fetch;
-  /** Called often, with the number of this file's bytes that are here; it falls where the file begins anew. */
+  /**
+   * Called often, with the number of this file's bytes that are here; it falls where the file starts over.
+   */
   onBytes: (bytes: number) => void;
   signal?: AbortSignal | undefined;
   /** Wait before the second attempt; each further wait is twice as long. */
@@ -47,8 +49,9 @@ class Passing extends SkeinError {
 }
 
 /**
- * Downloads a file to `target`, which appears by one rename once its checksum is right. Bytes received stay beside it
- * under the name .incomplete whatever happens, so that the next attempt, or the next call, goes on there.
+ * Downloads a file to `target`, which appears by one rename once its checksum is right. Bytes received stay
+ * next to it under the name .incomplete whatever happens, so that the next attempt, or the next call,
+ * continues there.
  * @throws HubError.
  */
 export async function download(source: Download, target: string, options: DownloadOptions): Promise<void> {

@@ -33,7 +33,7 @@ const FIRST_BYTES = 256 * 1024;
 const FIRST_GGUF_BYTES = 4 * 1024 * 1024;
 const MAX_GGUF_HEADER_BYTES = 128 * 1024 * 1024;
 const MAX_SAFETENSORS_HEADER_BYTES = 32 * 1024 * 1024;
-/** Bytes by which matrices that may be one are told apart. */
+/** Bytes that are compared to distinguish matrices that may be one. */
 const COMPARED_BYTES = 64 * 1024;
 const MAX_SMALL_BYTES = 1024 * 1024;
 const MAX_LOOKED_AT_BYTES = 16 * 1024 * 1024;
@@ -162,8 +162,9 @@ async function fetchLookedAt(
 }
 
 /**
- * Bytes of a tensor that are looked at when a model is opened: factors of RoPE, and of what may be one matrix, embedding and output layer,
- * enough to tell them apart. Zero points and orders of columns, hundreds of megabytes of a large model, are what config.json says of them.
+ * Bytes of a tensor that are looked at when a model is opened: factors of RoPE, and of what may be one
+ * matrix, embedding and output layer, enough to distinguish them. Zero points and orders of columns, hundreds
+ * of megabytes of a large model, are what config.json says of them.
  */
 function lookedAt(name: string): number {
   if (/^rope_/.test(name)) return MAX_SMALL_BYTES;

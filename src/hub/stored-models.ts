@@ -25,7 +25,7 @@ export function storedModels(cacheFolder: string): StoredModel[] {
     .sort((one, other) => (one.id < other.id ? -1 : 1));
 }
 
-/** `--` stands for the slash, which is the first one: names of organisations have no two hyphens in a row. */
+/** `--` represents the slash, which is the first one: names of organisations have no two hyphens in a row. */
 function idOf(folderName: string): string {
   return FOLDER.exec(folderName)![1]!.replace('--', '/');
 }

@@ -32,7 +32,7 @@ export function generateOptions(
     ...skein,
     ...given({ stop: stop?.length ? stop : undefined, signal }),
     messages: messagesOf(messages),
-    // With a list of tools, an empty one too, reasoning is told apart from the answer.
+    // With a list of tools, an empty one too, reasoning is separated from the answer.
     tools: tools.map(functionOf),
     ...given({ toolChoice: tools.length === 0 ? undefined : choiceOf(choice) }),
   };

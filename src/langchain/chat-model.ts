@@ -24,7 +24,7 @@ import { generateOptions, type SkeinSettings } from './call-options.js';
 
 export type { SkeinSettings };
 
-/** Options of a call, beside those of LangChain. */
+/** Options of a call, besides those of LangChain. */
 export interface SkeinCallOptions extends BaseChatModelCallOptions {
   tools?: BindToolsInput[];
   /** Options of this call by Skein's names, such as `{ temperature: 0 }`. */

@@ -20,7 +20,7 @@ import { CollectedAnswer, untilEnd } from './collected-answer.js';
 export interface InfillOptions {
   /** Text before the gap. */
   prefix: string;
-  /** Text behind the gap. */
+  /** Text after the gap. */
   suffix: string;
   /** Text right before the gap that is never cut. */
   prompt?: string | undefined;
@@ -39,8 +39,8 @@ export interface GenerateOptions extends SamplingOptions, AnswerOptions {
   /** Token ids of the prompt, taken as they are. */
   promptTokens?: PromptTokens | undefined;
   /**
-   * Embeddings of the model's hidden size, one Float32Array each: the id `vocabulary + i` in promptTokens stands for
-   * entry i (prompt tuning). Such ids are never generated.
+   * Embeddings of the model's hidden size, one Float32Array each: the id `vocabulary + i` in promptTokens
+   * means entry i (prompt tuning). Such ids are never generated.
    */
   promptEmbeddings?: readonly Float32Array[] | undefined;
   /** Position of each prompt token; the answer counts on from the last. Default 0, 1, 2, ... */
@@ -61,9 +61,11 @@ export interface GenerateOptions extends SamplingOptions, AnswerOptions {
   guided?: GuidedOptions | undefined;
   /** Priority from 0 to 1, higher first; default 0.5. */
   priority?: number | undefined;
-  /** Name of the client, by which ModelOptions.fairQueueing and maxQueuedRequestsPerKey tell requests apart. */
+  /**
+   * Name of the client, by which ModelOptions.fairQueueing and maxQueuedRequestsPerKey distinguish requests.
+   */
   queueKey?: string | undefined;
-  /** Weight of the request's key beside others, with fairQueueing; above 0, default 1. */
+  /** Weight of the request's key relative to others, with fairQueueing; above 0, default 1. */
   queueWeight?: number | undefined;
   /** Salt of the cache: requests of different salts share no blocks. 0 to 2^64 - 1. */
   cacheSalt?: bigint | undefined;
@@ -75,16 +77,19 @@ export interface GenerateOptions extends SamplingOptions, AnswerOptions {
   continueFinalMessage?: boolean | undefined;
   /** Further variables of the chat template; only with messages. */
   templateVariables?: Readonly<Record<string, unknown>> | undefined;
-  /** Functions that the model may call; only with messages. A call is told in `toolCalls` of the piece or the completion. */
+  /**
+   * Functions that the model may call; only with messages. A call is reported in `toolCalls` of the piece or
+   * the completion.
+   */
   tools?: readonly FunctionTool[] | undefined;
   /** Whether functions are called: as the model likes ('auto', the default), never, at least one, or a certain one. */
   toolChoice?: 'none' | 'auto' | 'required' | { name: string } | undefined;
   /** Allows several calls in one answer. Default true. */
   parallelToolCalls?: boolean | undefined;
   /**
-   * Tells the model's reasoning apart from its answer, in `reasoning` of the piece or the completion; false asks the model not to reason, as
-   * far as its chat template knows how. Only with messages. Default: with tools or a guide, whose form is the text's, as true, else reasoning
-   * is part of the text.
+   * Separates the model's reasoning from its answer, in `reasoning` of the piece or the completion; false
+   * asks the model not to reason, as far as its chat template knows how. Only with messages. Default: with
+   * tools or a guide, whose form is the text's, as true, else reasoning is part of the text.
    */
   reasoning?: boolean | ReasoningOptions | undefined;
   /** Milliseconds, waiting included, after which the answer ends with what it has and the finish reason 'timeout'. */

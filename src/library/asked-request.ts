@@ -106,7 +106,7 @@ async function infillTokens(
   );
 }
 
-/** What an answer may go on from. */
+/** What an answer may continue. */
 const ONE_OF = ['prompt', 'messages', 'infill', 'promptTokens'] as const;
 
 function checkOnePrompt(given: GenerateOptions): void {

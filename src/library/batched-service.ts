@@ -34,7 +34,10 @@ export interface BatchedServiceOptions<Input = unknown, Output = unknown> {
   postprocess?: ((result: never) => ArrayLike<Output> | Promise<ArrayLike<Output>>) | undefined;
   /** Callers that wait for a result at once; beyond, `doOne` rejects with a QueueFullError. Default 1,000,000. */
   maxWaiting?: number | undefined;
-  /** Seconds that the worker may take over a batch, after which it is ended and started anew; 0, the default: any time. */
+  /**
+   * Seconds that the worker may take over a batch, after which it is ended and restarted; 0, the default: any
+   * time.
+   */
   workerTimeoutSeconds?: number | undefined;
   /** false: the worker is a thread of this process. Default true: a process of its own. */
   isolate?: boolean | undefined;
@@ -107,7 +110,7 @@ export class BatchedService<Input = unknown, Output = unknown> {
     return this.#host?.state ?? 'stopped';
   }
 
-  /** Of the worker's process; null where there is none. */
+  /** Worker process id; null without a worker. */
   get pid(): number | null {
     return this.#host?.pids[0] ?? null;
   }
@@ -250,7 +253,7 @@ export class BatchedService<Input = unknown, Output = unknown> {
   }
 }
 
-/** A path that is not absolute would be looked for beside this package's own files. @throws ParameterError */
+/** A path that is not absolute would be resolved next to this package's own files. @throws ParameterError */
 function moduleUrl(workerModule: string | URL): string {
   if (workerModule instanceof URL) return workerModule.href;
   if (typeof workerModule === 'string') {

@@ -16,7 +16,8 @@ export type ManyResult = { completion: Completion; error: null } | { completion:
 const MAX_IN_FLIGHT = 64;
 
 /**
- * Completes many requests, some at once. A request that fails has its error in its place, and the others go on.
+ * Completes many requests, some at once. A request that fails has its error in its place, and the others
+ * continue.
  * @throws the reason of the signal; what `onProgress` throws
  */
 export async function completeMany(

@@ -9,7 +9,7 @@ import { InvalidRequestError } from '../errors/request-errors.js';
 
 /**
  * Messages of a program, in which parts {type: 'image', image} have become those that clients send.
- * @throws InvalidRequestError for a file that cannot be read, and for an image that is none of what it may be
+ * @throws InvalidRequestError for a file that cannot be read, and for an invalid image
  */
 export function withPictures(messages: readonly ChatMessage[]): Promise<ChatMessage[]> {
   return Promise.all(

@@ -15,7 +15,7 @@ export function warnOfLeftOut({ samplingLeftOut }: { samplingLeftOut: readonly s
   for (const sentence of samplingLeftOut) warnOnce(sentence, 'SKEIN_GENERATION_CONFIG');
 }
 
-/** Warns a program once of what is computed otherwise than a model's files say. */
+/** Warns a program once of what is computed differently from what a model's files say. */
 export function warnOfRemarks({ remarks }: { remarks: readonly string[] }): void {
   for (const sentence of remarks) warnOnce(sentence, 'SKEIN_MODEL_REMARK');
 }

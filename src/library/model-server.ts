@@ -47,7 +47,7 @@ const RULES: Rules<ModelServerOptions> = {
   onError: callback(),
 };
 
-/** Milliseconds that an unloaded model may go on answering. */
+/** Milliseconds that an unloaded model may continue to answer. */
 const DRAIN_MS = 30_000;
 
 /**
@@ -89,7 +89,7 @@ export class ModelServer {
   }
 
   /**
-   * The answer of a model, in a batch with what else it is asked. An aborted signal rejects with its reason.
+   * The answer of a model, batched with its other requests. An aborted signal rejects with its reason.
    * @throws ParameterError for a field of the call; InferError where the model cannot answer it, or is decoupled: its `kind` says which
    */
   async infer(call: InferCall): Promise<InferAnswer> {
@@ -166,7 +166,8 @@ export class ModelServer {
   }
 
   /**
-   * Loads a model, or loads it anew; where that fails what runs goes on. Resolves with the name under which it answers.
+   * Loads or reloads a model; where that fails the running one stays. Resolves with the name under which it
+   * answers.
    * @throws InferError with the reason
    */
   load(model: string, parameters?: LoadParameters): Promise<string> {

@@ -8,7 +8,7 @@ import { checkOpenAdapter } from './options/adapter-options.js';
  * folder with one such file and no safetensors.
  * @param config of the base model: `openEngine(directory).manifest.config`
  * @param limits `maxRank`, the greatest rank that the engine takes, and `maxBytes`
- * @throws ParameterError for an argument that is none; CheckpointError for files that are no adapter of the model
+ * @throws ParameterError for an invalid argument; CheckpointError for files that are no adapter of the model
  */
 export function openAdapter(path: string, config: ModelConfig, limits: AdapterLimits): AdapterWeights {
   checkOpenAdapter(path, config, limits);

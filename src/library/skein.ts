@@ -55,10 +55,11 @@ export class Skein {
   }
 
   /**
-   * Loads a model. At the first load it is built into the cache. Where another executor than the fastest computes, a
-   * process warning says so once; `info.executorFallback` has the same sentence. So it is with settings of sampling that the model
-   * recommends and that no request could have (`info.samplingLeftOut`), with a context that the KV cache cuts short
-   * (`info.loweredContext`), and with what is computed otherwise than the model's files say (`info.remarks`).
+   * Loads a model. At the first load it is built into the cache. Where another executor than the fastest
+   * computes, a process warning says so once; `info.executorFallback` has the same sentence. So it is with
+   * settings of sampling that the model recommends and that no request could have (`info.samplingLeftOut`),
+   * with a context that the KV cache cuts short (`info.loweredContext`), and with what is computed
+   * differently from what the model's files say (`info.remarks`).
    * @throws ParameterError for an option that is unknown or out of range; CheckpointError, EngineError, AddonError. The
    * message says in one sentence what is wrong.
    */
@@ -114,7 +115,10 @@ export class Skein {
     }
   }
 
-  /** Forgets a LoRA adapter; its requests in flight go on. @throws AdapterError where there is none of this name. */
+  /**
+   * Forgets a LoRA adapter; its requests in flight continue.
+   * @throws AdapterError where no adapter has this name.
+   */
   unloadAdapter(name: string): void {
     this.#adapters().unload(name);
   }
@@ -214,8 +218,8 @@ export class Skein {
   }
 
   /**
-   * Begins a chat: a conversation that is kept, with functions that are run, objects of a schema and streams of events. `saved` goes on with
-   * one that was saved.
+   * Begins a chat: a conversation that is kept, with functions that are run, objects of a schema and streams
+   * of events. `saved` continues a saved one.
    * @throws InvalidRequestError for options, tools or messages that are wrong
    */
   async chat(options: ChatSessionOptions = {}): Promise<ChatSession> {

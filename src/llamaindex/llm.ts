@@ -80,7 +80,7 @@ class SkeinLLM extends ToolCallLLM<SkeinChatOptions, ToolCallLLMMessageOptions> 
       ...additionalChatOptions,
       ...given({ guided: responseFormat === undefined ? undefined : guideOf(responseFormat) }),
       messages: messagesOf(messages),
-      // With a list of tools, an empty one too, reasoning is told apart from the answer.
+      // With a list of tools, an empty one too, reasoning is separated from the answer.
       tools: tools.map(functionOf),
     };
   }

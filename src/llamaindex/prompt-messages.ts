@@ -25,7 +25,7 @@ function messageOf({ role, content, options }: ForeignMessage<ToolCallLLMMessage
   }
   if (role === 'user' && typeof content !== 'string')
     return { role, content: contentOf(content.map(partOf)) };
-  // What LlamaIndex calls memory is told by the system.
+  // What LlamaIndex calls memory is sent as a system message.
   const isOfSystem = role === 'memory' || role === 'developer';
   return { role: isOfSystem ? 'system' : role, content: textOf(content) };
 }

@@ -28,7 +28,10 @@ export interface HttpService {
   close(): Promise<void>;
 }
 
-/** Listens for clients of the protocol over Streamable HTTP at /mcp. Each request stands by itself: nothing is kept between two. */
+/**
+ * Listens for clients of the protocol over Streamable HTTP at /mcp. Requests are independent: nothing is kept
+ * between two.
+ */
 export async function listenForMcp(options: HttpServiceOptions): Promise<HttpService> {
   const { offer, host, port, apiKeys, allowedHosts, corsOrigins } = options;
   const app = new Hono<AppEnv>();

@@ -1,6 +1,6 @@
 import type { Option } from './table.js';
 
-/** What tells how a text is read: the kind of the values, and their unit. */
+/** What determines how a text is read: the kind of the values, and their unit. */
 type Read = Pick<Option, 'values'> & { flag: Pick<Option['flag'], 'unit'> };
 
 const SIZE = /^(\d+\.?\d*|\.\d+)\s*([kmgt])(i?)b$/i;
@@ -16,7 +16,7 @@ export function fromText({ values: { kind }, flag: { unit } }: Read, value: unkn
   return text;
 }
 
-/** Bytes of a size such as 1.5GB (1,500,000,000) or 512 MiB; null: it is none. */
+/** Bytes of a size such as 1.5GB (1,500,000,000) or 512 MiB; null: it is not a size. */
 function bytesOf(text: string): number | null {
   const [, number, prefix, binary] = SIZE.exec(text) ?? [];
   if (number === undefined) return null;

@@ -16,8 +16,8 @@ const LONGEST_MS = 10 * 365 * 24 * 3_600_000;
 export const KEEP_ALIVE_FORM = "a duration such as '5m' or '1h30m', or seconds; a negative one is for ever";
 
 /**
- * Milliseconds of a duration as Go writes it, '5m' or '1h30m', or of a number of seconds; a negative one is for ever: Infinity. Null: it is
- * none.
+ * Milliseconds of a duration as Go writes it, '5m' or '1h30m', or of a number of seconds; a negative one is
+ * for ever: Infinity. Null: it is not a duration.
  */
 export function keepAliveMs(value: string | number): number | null {
   const ms = typeof value === 'number' ? 1000 * value : msOf(value.trim());

@@ -25,12 +25,15 @@ export interface KnownModelsOptions {
 const LOOK_MS = 5_000;
 
 /**
- * Models outlive their last worker, and the gateway that has learned them: what it serves is kept, and what is kept is
- * served, here and at the other gateways, until somebody removes its record.
+ * Models outlive their last worker and the gateway that learned them: what it serves is kept, and what is
+ * kept is served, here and at the other gateways, until its record is removed.
  */
 export class KnownModels {
   readonly #options: KnownModelsOptions;
-  /** Names whose records were there, in the store of this name: one that is missing then was removed by somebody. */
+  /**
+   * Names whose records were there, in the store of this name: one that is missing then was removed
+   * deliberately.
+   */
   readonly #confirmed = new Set<string>();
   #epoch: string | null = null;
   #looking: Promise<void> | null = null;

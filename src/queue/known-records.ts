@@ -49,7 +49,7 @@ export class KnownRecords {
     this.#keepsFiles = keepsFiles;
   }
 
-  /** Records that are none of this version are left out. @throws StoreError */
+  /** Records of other versions are left out. @throws StoreError */
   async list(): Promise<KnownList> {
     const list: KnownList = { epoch: null, models: [] };
     for (const { key, text } of await this.#records.list(MODELS)) {
@@ -84,7 +84,7 @@ export class KnownRecords {
     await this.#records.put(key, text, before?.revision ?? 0);
   }
 
-  /** Files are written anew with their model: what is not, goes with its age. */
+  /** Files are rewritten with their model: the others expire by age. */
   async #keepFile(folder: string, { name, digest }: ModelCard['files'][number]): Promise<void> {
     if (!DIGEST.test(digest)) return;
     const bytes = await readFile(join(folder, name)).catch(() => null);
@@ -119,7 +119,7 @@ export class KnownRecords {
   }
 }
 
-/** True where a record has to be written anew for a model that has a worker. */
+/** True where a record has to be rewritten for a model that has a worker. */
 export function isStale({ card: kept, seenMs }: KnownModel, card: ModelCard, nowMs: number): boolean {
   // A clock that was set back makes no difference.
   return modelKey(kept) !== modelKey(card) || Math.abs(nowMs - seenMs) >= DAY_MS;

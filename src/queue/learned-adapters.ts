@@ -10,7 +10,7 @@ import type { AdapterSet, LoadedAdapter } from '../serving/adapters/model-adapte
 
 const OF_WORKERS = 'the adapters of a gateway are those of its workers (skein work --lora NAME=PATH)';
 
-/** Milliseconds for which an adapter stays that no worker has any more: its worker may be starting anew. */
+/** Milliseconds for which an adapter stays that no worker has any more: its worker may be restarting. */
 const KEPT_MS = 60_000;
 const NO_ROOM: AdapterRoom = {
   maxAdapters: 0,
@@ -28,7 +28,7 @@ export class LearnedAdapters implements AdapterSet {
   readonly #model: TextModel;
   /** Cards of the workers that are there. */
   readonly #cards: () => readonly ModelCard[];
-  /** By name and digest: who asks twice for the same adapter gets the same. */
+  /** By name and digest: two requests for the same adapter get the same one. */
   readonly #known = new Map<string, LoadedAdapter>();
   /** By name: as a worker had it last, and when. */
   readonly #last = new Map<string, { adapter: LoadedAdapter; seenMs: number }>();
@@ -50,7 +50,7 @@ export class LearnedAdapters implements AdapterSet {
     return this.#known.size;
   }
 
-  /** Those of the workers that are there, and for a while those of the ones that were, since others may come. */
+  /** Those of the present workers, and for a while those of earlier ones, since others may come. */
   list(): readonly LoadedAdapter[] {
     const nowMs = performance.now();
     const byName = new Map<string, LoadedAdapter>();

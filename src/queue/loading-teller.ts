@@ -8,7 +8,7 @@ export type LoadState = Pick<LoadingNotice, 'phase' | 'fraction'>;
 /** Milliseconds between two notices. */
 const TELL_MS = 1_000;
 
-/** Tells gateways, from the start of a worker on, that it loads its model, and how far it is. */
+/** Reports to gateways, from the start of a worker on, that it loads its model, and its progress. */
 export class LoadingTeller {
   readonly #names: Pick<LoadingNotice, 'worker' | 'model'>;
   readonly #tell: (notice: LoadingNotice) => void;
@@ -27,11 +27,11 @@ export class LoadingTeller {
     return this.#state;
   }
 
-  /** Hears how far a download is. */
+  /** Notes the progress of a download. */
   readonly onDownload = ({ done, total }: Pick<PullProgress, 'done' | 'total'>): void =>
     this.#enter(done < total ? 'downloading' : 'loading', total === 0 ? null : done / total);
 
-  /** Hears how far the build of an engine is. */
+  /** Notes the progress of the build of an engine. */
   readonly onProgress = ({ phase, done, total }: BuildProgress): void => {
     const hasShare = (phase === 'converting' || phase === 'summing') && total > 0;
     this.#enter(phase === 'finishing' ? 'loading' : 'building', hasShare ? done / total : null);

@@ -10,12 +10,12 @@ export interface LoadCounts {
   loadMs: number;
 }
 
-/** Milliseconds of silence behind which a worker loads no more: it tells so every second. */
+/** Milliseconds of silence after which a worker loads no more: it reports every second. */
 const SILENCE_MS = 5_000;
-/** Most workers, and most models, of which is noted what they tell. */
+/** Most workers, and most models, whose reports are kept. */
 const MOST = 1_000;
 
-/** What a gateway hears of workers that do not take requests yet. */
+/** What a gateway knows of workers that do not take requests yet. */
 export class LoadingWorkers {
   readonly #workers = new Map<string, LoadingNotice & { heardMs: number }>();
   readonly #loaded = new Map<string, { loads: number; loadMs: number }>();

@@ -8,7 +8,7 @@ import type { RunningModel } from '../serving/running-model.js';
 import type { Config, ConfiguredModel } from '../settings/config.js';
 import { type ModelFiles, textDigest } from './model-files.js';
 
-/** What a worker tells of its model. */
+/** What a worker reports about its model. */
 export function modelCard(
   entry: ConfiguredModel,
   { info, adapters, model, seesWith }: RunningModel<'generator'>,
@@ -119,7 +119,10 @@ export function poolFingerprint(
   return digestOf(identity);
 }
 
-/** Number of the form in which states are handed over: one snapshot, as the executor has it, behind the last block. */
+/**
+ * Number of the form in which states are handed over: one snapshot, as the executor has it, after the last
+ * block.
+ */
 const STATES_FORM = 1;
 
 /**
@@ -137,7 +140,8 @@ export function blockLayout(
   const computed = [info.fingerprint, info.executor, info.instructionSet, info.kvDtype];
   const { attentionSinkTokens } = { ...config, ...options } as Readonly<Record<string, unknown>>;
   const window = [maxAttentionWindow, attentionSinkTokens ?? null];
-  // Behind the blocks of a model with states comes a snapshot, of which who knows nothing could make nothing.
+  // After the blocks of a model with states comes a snapshot, which a reader that does not know the form
+  // could not use.
   const states = bytesPerState === 0 ? [] : [STATES_FORM, bytesPerState];
   return digestOf([skeinVersion(), computed, tokensPerBlock, bytesPerBlock, window, ...states]);
 }

@@ -55,7 +55,7 @@ export class ModelFiles {
     return new ModelFiles(path, made, facts);
   }
 
-  /** A part of a file, of at most `most` bytes, empty behind its end; null: gateways have no business with it. */
+  /** A part of a file, of at most `most` bytes, empty after its end; null: gateways may not read it. */
   async read(name: string, offset: number, most: number): Promise<Uint8Array | null> {
     const file = this.facts.find((one) => one.name === name);
     if (file === undefined) return null;

@@ -83,7 +83,7 @@ class WorkLine implements WorkObserver {
   }
 }
 
-/** The worker, as its spans tell of it. */
+/** The worker, as its spans describe it. */
 interface TracedWorker {
   worker: string;
   model: string;

@@ -184,7 +184,7 @@ function readSecrets(config: Config, environment: Environment): Secrets {
 
 const SEED_OF_CREDS = /-BEGIN USER NKEY SEED-+\s+(\S+)\s+-+END USER NKEY SEED-/;
 
-/** @throws UsageError for a file that is no key: the NATS client would tell of it as the server's refusal */
+/** @throws UsageError for a file that is no key: the NATS client would report it as the server's refusal */
 function checkKeys(secrets: Secrets, { nats }: NatsModules): void {
   if (secrets.kind !== 'creds' && secrets.kind !== 'nkey') return;
   const { kind, secret, file } = secrets;

@@ -25,7 +25,7 @@ const LEAST_BYTES = 64 * MIB;
 const QUOTA_BYTES = 16 * MIB;
 /** Bytes of what is known of models, with their tokenizers, and what does where there is no more room. */
 const MODEL_BYTES = [256 * MIB, 32 * MIB];
-/** Share that messages take beside what they hold. */
+/** Memory of messages, relative to what they hold. */
 const OVERHEAD = 1.02;
 
 /** What gateways share, as it is open. */

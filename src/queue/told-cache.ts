@@ -5,20 +5,25 @@ import type { Config, ConfiguredModel } from '../settings/config.js';
 
 /** Bytes of a block's hash in a message. */
 const HASH_BYTES = 8;
-/** Bytes of a message beside its blocks. */
+/** Bytes of a message in addition to its blocks. */
 const OVERHEAD_BYTES = 4096;
 
-/** What a worker tells gateways of its cache. It is there before the engine, whose first events it must not miss. */
+/**
+ * What a worker reports to gateways about its cache. It exists before the engine, whose first events it must
+ * not miss.
+ */
 export class ToldCache {
   readonly teller: CacheTeller;
-  /** Sends changes; null: nobody is told yet. Who hears of the worker later asks for all of it. */
+  /**
+   * Sends changes; null: there is no receiver yet. Gateways that discover the worker later ask for all of it.
+   */
   send: ((change: CacheChange) => void) | null = null;
 
   private constructor(worker: string, maxInMessage: number) {
     this.teller = new CacheTeller({ worker, maxInMessage, send: (change) => this.send?.(change) });
   }
 
-  /** null: the model's cache keeps no blocks of which there is something to tell. */
+  /** null: the model's cache publishes no events. */
   static of(config: Config, entry: ConfiguredModel, worker: string, nc: NatsConnection): ToldCache | null {
     const { prefixCaching, batchingScheme } = { ...config, ...entry.options } as Readonly<
       Record<string, unknown>

@@ -6,13 +6,16 @@ export interface WantedModelsOptions {
   learned: Pick<LearnedModels, 'served'>;
   loading: Pick<LoadingWorkers, 'of'>;
   expected: Pick<ExpectedModels, 'refused'>;
-  /** Tells one of the workers that could load a model that it is wanted. */
+  /** Informs one of the workers that could load a model that it is wanted. */
   tell: (model: string) => void;
 }
 
 const LOOK_MS = 1_000;
 
-/** Tells workers that have several models which of them are wanted: requests wait for them, and nobody has them, or loads them. */
+/**
+ * Informs workers that have several models which of them are wanted: requests wait for them, and no worker
+ * has them, or loads them.
+ */
 export class WantedModels {
   readonly #options: WantedModelsOptions;
   readonly #refused = new Map<string, number>();

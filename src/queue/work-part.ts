@@ -1,4 +1,4 @@
-/** What a process of a worker with several models is told by the one that has started it. */
+/** What a process of a worker with several models receives from the one that has started it. */
 export interface WorkPart {
   /** Its name as a worker. */
   worker: string;
@@ -8,7 +8,7 @@ export interface WorkPart {
   cacheBytes: number;
 }
 
-/** What such a process tells. */
+/** What such a process reports. */
 export interface PartReport {
   /** It takes requests. */
   isReady: boolean;
@@ -18,7 +18,7 @@ export interface PartReport {
 
 const VARIABLE = 'SKEIN_WORK_PART';
 
-/** Other programs that start a worker and listen to it are told nothing of this. */
+/** Other programs that start a worker and listen to it receive none of this. */
 const isPart = process.env[VARIABLE] !== undefined;
 
 /** Environment of a process for one of the models. */

@@ -21,7 +21,7 @@ export class QueueSight implements WorkSight {
       ...this.#planned(picture),
       ids: this.#sight.reader.idsOf(picture),
     }));
-    // Rows that are none of the prompt's ids would stay in the cache under them.
+    // Rows that do not belong to the prompt's ids would be cached under them.
     if (!spells(request, words))
       throw new PacketError('The prompt of a request does not spell its pictures.');
   }

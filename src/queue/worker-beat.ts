@@ -55,7 +55,8 @@ export interface WorkerState
 
 /**
  * The message that a worker sends once a second, and when it has room again.
- * @param isWhole with the card of its model: to whoever asks, at its start, and at its end, which gateways of an older version must not miss
+ * @param isWhole with the card of its model: on request, at its start, and at its end, which gateways of an
+ * older version must not miss
  */
 export function beatOf(
   { id, model, pool, layout, isPrefill, places }: WorkerIdentity,

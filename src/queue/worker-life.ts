@@ -3,7 +3,7 @@ import type { QueueWorker } from '../../cluster/nats/queue-worker.js';
 import type { EngineStatus, ModelState } from '../serving/model-state.js';
 import type { LoadState } from './loading-teller.js';
 
-/** How a worker is, for whoever decides whether to wait for it. Only one that is ready takes requests. */
+/** How a worker is, for probes that decide whether to wait for it. Only one that is ready takes requests. */
 export interface HealthReport {
   status: EngineStatus | 'loading' | 'draining' | 'disconnected';
   /** Why it is not ready. */
@@ -58,7 +58,7 @@ export class WorkerLife {
     });
   }
 
-  /** Tells from now on how far the load is. */
+  /** Reports the progress of the load from now on. */
   watchLoad(load: () => LoadState): void {
     this.#load = load;
   }

@@ -9,7 +9,7 @@ import { UnknownFields } from './unknown-fields.js';
 const UNKNOWN_FIELD_RULES = ['refuse', 'warn', 'ignore'] as const;
 export type UnknownFieldRule = (typeof UNKNOWN_FIELD_RULES)[number];
 
-/** A place in a body, as a chain, of which the text is made only where it is told. */
+/** A place in a body, as a chain, whose text is made only where it is reported. */
 interface Place {
   above: Place | null;
   key: string | number;

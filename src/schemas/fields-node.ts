@@ -4,7 +4,7 @@ import * as z from 'zod';
 export interface OtherField {
   /** Why it is not supported, or what to use instead. */
   why: string;
-  /** Values that ask for nothing, beside null; `any`: the field never changes an answer. */
+  /** Values that ask for nothing, besides null; `any`: the field never changes an answer. */
   harmless: readonly unknown[] | 'any';
 }
 
@@ -14,7 +14,7 @@ export type OtherFields = Readonly<Record<string, OtherField>>;
 export interface KnownObject {
   /** What is inside of each field; null: nothing with fields of its own. */
   fields: ReadonlyMap<string, FieldsNode | null>;
-  /** Fields whose values tell which of several objects one is, such as `type` and `role`. */
+  /** Fields whose values show which of several objects one is, such as `type` and `role`. */
   tags: readonly (readonly [name: string, values: ReadonlySet<unknown>])[];
   /** True where names are not checked here: any may be there, or the validator refuses them. */
   takesAny: boolean;
@@ -58,7 +58,10 @@ function readNode(schema: z.core.$ZodType): FieldsNode | null {
   return null;
 }
 
-/** The schema of the values as they are sent, without what is around it: optional, null, a conversion behind it. */
+/**
+ * The schema of the values as they are sent, without what is around it: optional, null, a conversion after
+ * it.
+ */
 export function unwrapped(schema: z.core.$ZodType): z.core.$ZodType {
   if (schema instanceof z.ZodPipe) return unwrapped(schema.in);
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault)

@@ -3,7 +3,7 @@ import type { OtherField, OtherFields } from './fields-node.js';
 /** A field that never changes an answer. */
 export const NO_BEARING: OtherField = { why: '', harmless: 'any' };
 
-/** A field that would change the answer. @param harmless values with which it would not, beside null */
+/** A field that would change the answer. @param harmless values with which it would not, besides null */
 export function lacking(why: string, ...harmless: readonly unknown[]): OtherField {
   return { why: `this server does not have ${why}`, harmless };
 }

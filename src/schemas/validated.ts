@@ -64,8 +64,8 @@ function checkNames(body: object, known: readonly string[]): void {
 }
 
 /**
- * Fault of a value with several allowed forms, told of the form that the value resembles most: one with the same
- * `type`. Else the fault is that the value has none of the forms.
+ * Fault of a value with several allowed forms, reported for the form that the value resembles most: one with
+ * the same `type`. Otherwise the fault is that the value has none of the forms.
  */
 function deepest(issue: z.core.$ZodIssue): z.core.$ZodIssue {
   if (issue.code !== 'invalid_union') return issue;

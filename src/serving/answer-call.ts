@@ -12,7 +12,8 @@ import type { InferModel } from './infer-model.js';
 
 /**
  * Answers what the code of a model asks of another one.
- * @param caller number of the batch whose code asks @param signal aborted when that batch is over: nobody waits for the answer then
+ * @param caller number of the batch whose code asks @param signal aborted when that batch is over: the answer
+ * is not awaited then
  * @param trace below which the call is recorded; undefined: it is not
  */
 export type OnCall = (

@@ -84,7 +84,7 @@ function thereAre(what: string, tensors: readonly { name: string }[]): string {
   return `its ${what} are ${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
-/** Behind the refusal of a shape of a model that takes batches. */
+/** Added to the refusal of a shape by a model that takes batches. */
 const BATCH_NOTE =
   'NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to be prepended to each input shape. If you want to specify the full shape including the batch dim in your input dims config, try setting max_batch_size to zero. See the model configuration docs for more info on max_batch_size.';
 
@@ -150,8 +150,9 @@ const shapeText = (shape: readonly number[]) => `[${shape.join(',')}]`;
 const LENGTH_BYTES = 4;
 
 /**
- * Holds the data of a tensor of BYTES against its shape: a length and as many bytes for each element, and nothing behind them. Words are
- * Triton's. @param refused makes a refusal that names the request @throws InferError
+ * Checks the data of a BYTES tensor against its shape: a length and as many bytes for each element, and
+ * nothing after them. The words are Triton's.
+ * @param refused makes a refusal that names the request @throws InferError
  */
 function checkTexts(
   { name, shape, data }: InferTensor,

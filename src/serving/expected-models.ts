@@ -1,11 +1,12 @@
 /** Most names that workers offer. */
 const MOST = 1_000;
-/** Milliseconds for which an offer holds: it is told every second. */
+/** Milliseconds for which an offer holds: it is repeated every second. */
 const OFFER_MS = 5_000;
 
 /**
- * Models that are known by their names alone: no engine of them has been heard of, and requests for them tell that one is wanted. Some are
- * named by an option; others are offered by workers that could load them, as long as they do.
+ * Models that are known by their names alone: none of their engines is known, and requests for them show that
+ * one is wanted. Some are named by an option; others are offered by workers that could load them, as long as
+ * they do.
  */
 export class ExpectedModels {
   /** When the first were named, in Unix seconds. */

@@ -9,7 +9,7 @@ import {
 import { InvalidRequestError } from '../errors/request-errors.js';
 import type { FailureReason } from './infer-model.js';
 
-/** What a model threw, as the protocols of tensors tell it. */
+/** What a model threw, as the protocols of tensors report it. */
 export function asInferError(error: unknown): InferError {
   if (error instanceof InferError) return error;
   return new InferError(messageOf(error), kindOf(error), { cause: error });
@@ -29,12 +29,12 @@ export function reasonOf({ kind, cause }: InferError): FailureReason {
   return kind === 'internal' ? 'BACKEND' : 'OTHER';
 }
 
-/** Somebody other than its client has ended a request. */
+/** A request was ended by something other than its client. */
 export function requestCancelled(): InferError {
   return asInferError(new DOMException('The request was cancelled.', 'AbortError'));
 }
 
-/** A signal's reason: whoever asked has left. */
+/** A signal's reason: the client has left. */
 function isAbort(error: unknown): boolean {
   return error instanceof DOMException && ['AbortError', 'TimeoutError'].includes(error.name);
 }

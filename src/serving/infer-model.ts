@@ -78,7 +78,7 @@ export interface ModelActivity {
 
 /** A version of a model that answers requests for tensors, whatever it is: a batched model, a text model, an encoder. */
 export interface InferModel {
-  /** What it takes beside tensors. */
+  /** What it takes besides tensors. */
   readonly kind: 'tensors' | 'generator' | 'encoder';
   readonly config: ModelConfig;
   readonly version: string;
@@ -86,14 +86,14 @@ export interface InferModel {
   readonly labels?: readonly string[] | undefined;
   /** The model's folder, in which its labels are; null: it has none. */
   readonly modelDirectory: string | null;
-  /** Nobody reads the parameters of its requests; absent: somebody may. */
+  /** True where the parameters of its requests are never read; absent: they may be. */
   readonly ignoresParameters?: boolean;
   statistics(): VersionStatistics;
   activity(): ModelActivity;
   failures(): Readonly<Record<FailureReason, number>>;
   /** A request whose terms.stop is aborted ends with what there is of its answer; absent: it knows nothing of that. */
   readonly endsWhenStopped?: true;
-  /** A response cache stands before it. */
+  /** True where it has a response cache. */
   readonly isCached?: boolean;
   /** From a request's arrival to its first response; absent: each request has one response at most. */
   readonly firstResponses?: () => TimeCounts;
@@ -103,7 +103,10 @@ export interface InferModel {
   infer(request: InferRequest, on: InferListener): void;
 }
 
-/** The sequences of a version: each goes on where its state is, also once another version has taken this one's place. */
+/**
+ * The sequences of a version: each continues where its state is, also once another version has replaced this
+ * one.
+ */
 export interface SequencePlace {
   /** The request's sequence is under way here. */
   holds(request: InferRequest): boolean;

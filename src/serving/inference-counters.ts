@@ -16,7 +16,7 @@ export interface ExecutionTimes {
   outputNs: number;
 }
 
-/** Batch sizes that are told apart; larger ones of a model without a limit share the last. */
+/** Batch sizes that are counted apart; larger ones of a model without a limit share the last. */
 const MAX_BATCH_SIZES = 1024;
 
 /** Bounds of the times to a first response, in milliseconds. Source: Triton's defaults. */
@@ -61,7 +61,7 @@ export class InferenceCounters {
     };
   }
 
-  /** One execution of a batch with so many rows. */
+  /** Counts one execution of a batch with `rows` rows. */
   noteExecution(rows: number, { inputNs, inferNs, outputNs }: ExecutionTimes): void {
     this.#executions++;
     const size = Math.min(rows, MAX_BATCH_SIZES);
@@ -75,7 +75,7 @@ export class InferenceCounters {
     add(batch.compute_output, outputNs);
   }
 
-  /** A request of so many rows that was answered. @param totalNs from its arrival to its last response */
+  /** Counts an answered request of `rows` rows. @param totalNs from its arrival to its last response */
   noteSuccess(rows: number, totalNs: number, queueNs: number, times: ExecutionTimes): void {
     this.#lastInference = Date.now();
     this.#inferences += rows;
@@ -155,7 +155,10 @@ function add(duration: StatisticDuration, ns: number): void {
   duration.ns += ns;
 }
 
-/** The same numbers, which nobody counts on. A model may have many batch sizes, and is read often: structuredClone takes longer. */
+/**
+ * A copy of the numbers that is no longer counted on. A model may have many batch sizes, and is read often:
+ * structuredClone takes longer.
+ */
 function copied<T extends object>(durations: T): T {
   const pairs = Object.entries(durations).map(([name, value]) => [
     name,

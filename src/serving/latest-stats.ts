@@ -23,7 +23,7 @@ export class LatestStats {
   }
 
   note(stats: IterationStats): void {
-    // This is done at once: after the next request's first iteration nobody would know that the engine was idle before.
+    // This is done at once: after the next request's first iteration the earlier idle state would be lost.
     this.#stats = this.#isIdle() ? atRest(stats) : stats;
     this.#time = new Date();
   }

@@ -79,7 +79,10 @@ export function readSecret(name: string, path: string): string {
 /** Permission to read a file for users that are neither its owner nor of its group. */
 const OTHERS_READ = 0o004;
 
-/** A warning where every user of the machine can read a secret, as a sentence; null: they cannot, or nobody can tell. */
+/**
+ * A warning where every user of the machine can read a secret, as a sentence; null: they cannot, or that is
+ * unknown.
+ */
 export function openSecret(path: string): string | null {
   const { mode } = statSync(path, { throwIfNoEntry: false }) ?? { mode: 0 };
   if ((mode & OTHERS_READ) === 0) return null;

@@ -191,7 +191,7 @@ async function adaptersOf(options: ModelOptions, base: LoadedBase): Promise<Mode
   return startAdapters(options.adapters, options, base);
 }
 
-/** Tells all who listen of the cache's events; nothing where nobody does: then the engine makes none. */
+/** Passes the cache's events to all listeners; empty without any: then the engine makes none. */
 function cacheEvents(
   { cacheListener }: ModelOptions,
   kvEvents: KvEvents | null,
@@ -242,7 +242,9 @@ function endTokensOf(
   return eosTokenIds([endTokenIds, executorModule === undefined ? codec.endTokens : []], vocabSize);
 }
 
-/** True where so many sequences fit into one iteration, into the pool and into the attention window. */
+/**
+ * True where `count` sequences fit together into one iteration, into the pool and into the attention window.
+ */
 function fitTogether(engine: EngineInfo, count: number, promptLength: number, maxNewTokens: number): boolean {
   const { maxSequences, maxNumTokens, maxAttentionWindow, numBlocks, tokensPerBlock } = engine;
   if (count > Math.min(maxSequences, maxNumTokens)) return false;

@@ -19,8 +19,8 @@ export interface NamedModel {
 }
 
 /**
- * Loads models that run beside each other: builds missing engines one after the other, splits the memory for KV caches,
- * and starts all. If one cannot be loaded, none is.
+ * Loads models that run side by side: builds missing engines one after the other, splits the memory for KV
+ * caches, and starts all. If one cannot be loaded, none is.
  * @throws as loadModel, with the model's name in front where there are several.
  */
 export async function loadModels(models: readonly NamedModel[]): Promise<RunningModel[]> {

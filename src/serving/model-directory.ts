@@ -14,8 +14,8 @@ export interface ModelChange {
  */
 export interface ModelDirectory {
   /**
-   * All models in the order in which they were added, also those whose engine is down: their requests wait, or are told
-   * why not.
+   * All models in the order in which they were added, also those whose engine is down: their requests wait,
+   * or are refused with the reason.
    */
   list(): readonly ServedModel[];
   /** The model with this name or alias, or a model with its LoRA adapter of this name. */
@@ -96,8 +96,9 @@ export class LiveModels implements ModelDirectory {
   }
 
   /**
-   * Removes a model, which no request finds from now on; those that have found it go on, until its engine is closed.
-   * @param id the model's own name. @returns the model; undefined where there is none of this name.
+   * Removes a model, which no request finds from now on; those that have found it continue, until its engine
+   * is closed.
+   * @param id the model's own name. @returns the model; undefined where no model has this name.
    */
   remove(id: string): ServedModel | undefined {
     const model = this.#list.find((served) => served.id === id);

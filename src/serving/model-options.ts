@@ -51,8 +51,8 @@ export interface ModelOptions extends Loose<LoadingValues>, Loose<EngineValues<F
   /** Called with progress while the engine is built, which happens once per model. */
   onProgress?: ((progress: BuildProgress) => void) | undefined;
   /**
-   * Called with a sentence when the weights of a cached engine have changed on the disk; the engine is then built anew.
-   * Default: a process warning, SKEIN_ENGINE_DAMAGED.
+   * Called with a sentence when the weights of a cached engine have changed on the disk; the engine is then
+   * rebuilt. Default: a process warning, SKEIN_ENGINE_DAMAGED.
    */
   onDamaged?: ((message: string) => void) | undefined;
   /**
@@ -60,7 +60,7 @@ export interface ModelOptions extends Loose<LoadingValues>, Loose<EngineValues<F
    * and whenever one is lost.
    */
   onMissingRanks?: ((missing: MissingRanks) => void) | undefined;
-  /** Hears how the KV cache changes, from the engine's first iteration on. Needs prefixCaching. */
+  /** Called when the KV cache changes, from the engine's first iteration on. Needs prefixCaching. */
   cacheListener?: CacheListener | undefined;
   /** See InProcessHostOptions. */
   resumeRequests?: boolean | undefined;
@@ -68,7 +68,7 @@ export interface ModelOptions extends Loose<LoadingValues>, Loose<EngineValues<F
   signal?: AbortSignal | undefined;
 }
 
-/** Who hears how a KV cache changes. */
+/** A receiver of the changes of a KV cache. */
 interface CacheListener {
   /** The events of an iteration, in their order. */
   note(events: readonly KvCacheEvent[]): void;

@@ -12,15 +12,15 @@ export interface IndexRow {
   reason?: string;
 }
 
-/** Parameters of a load: a configuration and files in the place of the repository's, as the protocol has them. */
+/** Parameters of a load: a configuration and files in place of the repository's, as the protocol has them. */
 export interface LoadParameters {
   /** A whole configuration, as JSON. */
   config?: string;
   /** Contents by path within the model's folder: `1/model.onnx`. */
   files?: ReadonlyMap<string, Uint8Array>;
   /**
-   * Values for `parameters` of the configuration, which make an endpoint of their own beside the model's. Source: the AMD Inference
-   * Server's modelLoad.
+   * Values for `parameters` of the configuration, which make an endpoint of their own in addition to the
+   * model's. Source: the AMD Inference Server's modelLoad.
    */
   values?: Readonly<Record<string, string | number | boolean>>;
   /** false: one more instance for the endpoint that has these values already. */
@@ -45,8 +45,8 @@ export interface ModelRepository {
   rows(): readonly IndexRow[];
   index(options: { readyOnly: boolean }): Promise<readonly IndexRow[]>;
   /**
-   * Loads a model, or loads it anew; where that fails, what runs goes on. Resolves with the name under which clients find it: the
-   * model's own, but for values of their own. @throws InferError with the reason
+   * Loads or reloads a model; where that fails, the running one stays. Resolves with the name under which
+   * clients find it: the model's own, but for values of their own. @throws InferError with the reason
    */
   load(name: string, parameters?: LoadParameters): Promise<string>;
   /**

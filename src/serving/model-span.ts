@@ -1,7 +1,7 @@
 import type { TraceSpan } from '../../callbacks/infer/trace-span.js';
 import type { ModelConfig } from '../../models/repository/model-config.js';
 
-/** The span of a request at a model, below that of whoever asks; null: it is not traced. */
+/** The span of a request at a model, below the caller's; null: it is not traced. */
 export function modelSpan(
   parent: TraceSpan | undefined,
   { name, backend }: Pick<ModelConfig, 'name' | 'backend'>,

@@ -17,7 +17,10 @@ export interface ModelRanks {
   address: string | null;
 }
 
-/** Whom a group waits for, and why the last one that came was refused, as the end of a sentence and perhaps another one. */
+/**
+ * Which ranks a group waits for, and why the last one that came was refused, as the end of a sentence and
+ * perhaps another one.
+ */
 export function missingText(missing: MissingRanks): string {
   const { refused } = missing;
   return `${waitingFor(missing)}.${refused === null ? '' : ` The last one that came was refused: ${refused}`}`;
@@ -64,17 +67,20 @@ export class ModelState {
     return this.#restarts;
   }
 
-  /** Requests that the engine before had, and that go on in this one. */
+  /** Requests that the engine before had, and that continue in this one. */
   get resumed(): number {
     return this.#resumed;
   }
 
-  /** Nobody has the model who could answer: whoever names no model is better served by another one. */
+  /**
+   * True while no worker could answer with the model: a request that names no model is better served by
+   * another one.
+   */
   get isAway(): boolean {
     return this.#isAway;
   }
 
-  /** Notes that nobody has the model any more: requests wait for somebody. */
+  /** Notes that no worker has the model any more: requests wait for one. */
   leave(failure: Error): void {
     this.#isAway = true;
     this.#set('restarting', failure);

@@ -53,7 +53,9 @@ export class RateLimits {
     this.#limiter.want(limited, isWanted, options);
   }
 
-  /** See RateLimiter: `go` follows, when whoever is free now has said whether it wants another turn. */
+  /**
+   * See RateLimiter: `go` follows when the one that was released has reported whether it wants another turn.
+   */
   release(limited: Limited): void {
     this.#limiter.release(limited);
   }

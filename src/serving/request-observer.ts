@@ -10,7 +10,7 @@ export interface RequestObserver {
   /** Called with the number of tokens of each piece that holds any. */
   onTokens(count: number): void;
   /**
-   * Called at most once, with the number of tokens that were generated when the client left, and that nobody was told.
+   * Called at most once, with the number of tokens that were generated when the client left and never sent.
    */
   onForgotten(count: number): void;
   /** Called once. `reason`: a finish reason, or 'abort' or 'error'; `timing` where the engine gave it. */
@@ -24,20 +24,20 @@ export interface ObservedRequest {
   maxTokens: number;
   /** True where the answer follows a grammar. */
   isGuided?: boolean;
-  /** Number of answers asked for, told by the first of those to one prompt. */
+  /** Number of answers requested, reported with the first of those to one prompt. */
   choices?: number;
-  /** Its prompt was told with another answer to the same prompt. */
+  /** Its prompt was reported with another answer to the same prompt. */
   sharesPrompt?: boolean;
-  /** Adds up what its exchange's answers take; absent: nobody does. */
+  /** Adds up what its exchange's answers take; absent: that is not counted. */
   tally?: AnswerTally | undefined;
-  /** What its trace tells beside that; absent: it is not traced. */
+  /** What its trace records besides that; absent: it is not traced. */
   traced?: { parent: TraceSpan } & Pick<
     TracedText,
     'requestId' | 'temperature' | 'topP' | 'choices' | 'ranks'
   >;
 }
 
-/** Nobody follows requests. */
+/** Requests are not followed. */
 export const UNOBSERVED: ObserveRequest = () => ({
   onCachedTokens: () => {},
   onTokens: () => {},

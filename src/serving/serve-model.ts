@@ -5,7 +5,7 @@ import { type ModelFacts, readModelFacts } from './model-facts.js';
 import type { RunningModel } from './running-model.js';
 import type { ServedModel } from './served-model.js';
 
-/** Tokens of a chat answer for which nobody has named a limit. */
+/** Tokens of a chat answer without a limit of its own. */
 const DEFAULT_MAX_TOKENS = 1024;
 
 /** How a running model is served. */
@@ -22,7 +22,7 @@ export interface ServedSettings extends Required<Pick<TextModel, 'toolCallParser
   maxQueueSize: number;
   /** Tokens of a chat answer whose request names no limit; undefined: what the model recommends, else DEFAULT_MAX_TOKENS. */
   defaultMaxTokens: number | undefined;
-  /** Log-probs beside that of each token; below 0: the whole vocabulary. */
+  /** Log-probs in addition to that of each token; below 0: the whole vocabulary. */
   maxLogProbs: number;
 }
 
@@ -78,7 +78,8 @@ export function servedModel(loaded: RunningModel, settings: ServedSettings): Ser
 }
 
 /**
- * Resident bytes of a process, mapped files included; null where the system does not tell, or the process has ended.
+ * Resident bytes of a process, mapped files included; null where the system does not report them, or the
+ * process has ended.
  */
 function residentBytes(pid: number): number | null {
   try {

@@ -6,7 +6,9 @@ import type { ModelFacts } from './model-facts.js';
 import type { ModelState } from './model-state.js';
 import type { EncoderStatistics, GeneratorStatistics, ModelInfo } from './running-model.js';
 
-/** Most log-probs of a token beside its own, as in OpenAI's API; more take time and memory on the way. */
+/**
+ * Most log-probs of a token in addition to its own, as in OpenAI's API; more take time and memory on the way.
+ */
 export const DEFAULT_MAX_LOG_PROBS = 20;
 
 /** Members of every model that clients can ask for by name, whatever it does. */
@@ -17,7 +19,7 @@ export interface ServedUnderName {
   aliases: readonly string[];
   /** Time of loading, in Unix seconds. */
   created: number;
-  /** Most tokens of an input and the text generated behind it. */
+  /** Most tokens of an input and the text generated after it. */
   maxSeqLen: number;
   /** State of the model's engine. */
   state: ModelState;
@@ -31,7 +33,7 @@ export interface ServedUnderName {
   processMemory?: () => number | null;
 }
 
-/** Properties of a KV cache that metrics tell. */
+/** Properties of a KV cache that metrics report. */
 export type KvCacheFacts = Pick<ModelInfo, 'tokensPerBlock' | 'secondaryBlocks' | 'kvDtype'>;
 
 /** Events and statistics of a model's engine. */
@@ -67,7 +69,7 @@ export interface ServedGenerator extends TextModel, ServedUnderName {
   fileName?: string;
   /** Most tokens of a chat answer whose request names no limit. */
   defaultMaxTokens: number;
-  /** Most log-probs beside that of each token; default 20. */
+  /** Most log-probs in addition to that of each token; default 20. */
   maxLogProbs?: number;
   /** LoRA adapters by which it answers too; absent or null: it takes none. */
   adapters?: AdapterSet | null;

@@ -22,7 +22,7 @@ interface EngineHost<Loaded> {
   /** Properties of the engine as it runs, or ran last; null: it is not loaded yet. */
   readonly info: Loaded | null;
   readonly failure: Error | null;
-  /** Requests of an engine that was lost, which go on in the next one; absent: none do. */
+  /** Requests of an engine that was lost, which continue in the next one; absent: none do. */
   readonly lost?: number;
   /**
    * Id of the engine's process, with ModelOptions.isolate; null: there is none at present, or the engine is a thread of
@@ -108,7 +108,7 @@ export async function startEngine<
   // A group of ranks may wait for long before there is anything to end.
   const starting = untilAborted(Promise.all([opening, host.ready]), signal);
   const [codec, loaded] = await starting.catch(async (error: unknown) => {
-    // A load takes minutes where weights are packed, and nobody waits for its end any more.
+    // A load takes minutes where weights are packed, and its end is no longer awaited.
     await close({ abort: true, ...(signal?.aborted ? { terminateAfterMs: LAST_MOMENT_MS } : {}) });
     throw error;
   });

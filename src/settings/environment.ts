@@ -11,7 +11,7 @@ const OTHER_VARIABLES = [
   'SKEIN_PREBUILD',
   // Secrets of the work queue, which are no flags.
   ...['SKEIN_NATS_PASSWORD', 'SKEIN_NATS_TOKEN'],
-  // A worker with several models tells its processes by this one what they are to do.
+  // A worker with several models instructs its processes by this one.
   'SKEIN_WORK_PART',
   // Only deploy/compose.yaml uses this one.
   'SKEIN_MODELS_DIR',

@@ -43,7 +43,7 @@ function flagsUnder(heading: string, option: Option): Flag[] {
 
 function allFlags(option: Option): Flag[] {
   const named = flagsNamed(option.name, option);
-  // Lists of vLLM take several values behind one flag.
+  // Lists of vLLM take several values after one flag.
   const aliases = (option.flag.aliases ?? []).flatMap((alias) => flagsNamed(alias, option, '...'));
   return [...named, ...aliases.map((flag) => flag.hideHelp())];
 }

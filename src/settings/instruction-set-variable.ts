@@ -2,7 +2,10 @@ import { closestName } from '../../base/did-you-mean.js';
 import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
 import { UsageError } from './config.js';
 
-/** Values of SKEIN_ISA, from the slowest to the fastest of a processor. The engine tells which of them the machine runs. */
+/**
+ * Values of SKEIN_ISA, from the slowest to the fastest of a processor. The engine reports which of them the
+ * machine runs.
+ */
 export const INSTRUCTION_SETS = Object.keys({
   scalar: true,
   avx2: true,

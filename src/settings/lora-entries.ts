@@ -11,7 +11,7 @@ export interface AdapterEntry {
   /** Name that clients ask for. */
   name: string;
   path: string;
-  /** Name of the model whose adapter it is; null: not told. */
+  /** Name of the model whose adapter it is; null: not given. */
   base: string | null;
 }
 

@@ -13,7 +13,7 @@ export function parseYaml(text: string, what: string): unknown {
     const yaml = createRequire(import.meta.url)('yaml') as typeof import('yaml');
     return yaml.parse(text);
   } catch (error) {
-    // Behind its first line the message draws the place of the fault.
+    // After its first line the message draws the place of the fault.
     const [reason] = messageOf(error).split('\n');
     throw new UsageError(`${what} is neither JSON nor YAML: ${asSentence(reason!)}`);
   }

@@ -76,7 +76,7 @@ const OF_GATEWAY: readonly OptionName[] = [
   'metrics',
 ];
 
-/** Options of a worker beside those of the engine. */
+/** Options of a worker besides those of the engine. */
 const OF_WORKER: readonly OptionName[] = [
   ...OF_BOTH,
   'host',

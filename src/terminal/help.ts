@@ -19,7 +19,7 @@ export function wrapHelp(command: Command): void {
   });
 }
 
-/** Adds a text behind the options in --help. */
+/** Adds a text after the options in --help. */
 export function helpBehind(command: Command, text: string): Command {
   return command.addHelpText('after', () => {
     const width = command.configureOutput().getOutHelpWidth?.() ?? WIDTH;

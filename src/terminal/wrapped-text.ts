@@ -1,6 +1,6 @@
 /**
- * Words of a text in lines of at most `width` characters. A longer word is cut, behind a sign that divides it where
- * there is one.
+ * Words of a text in lines of at most `width` characters. A longer word is cut, after a sign that divides it
+ * where there is one.
  */
 export function wrapped(text: string, width: number): string[] {
   const lines: string[] = [];
@@ -28,9 +28,9 @@ function partsOf(word: string, width: number): string[] {
   return [word.slice(0, end), ...partsOf(word.slice(end), width)];
 }
 
-/** Greatest width of terms beside their descriptions; a longer term has a line for itself. */
+/** Greatest width of terms with their descriptions next to them; a longer term has a line for itself. */
 const WIDEST_TERM = 34;
-/** Least width of descriptions beside their terms; narrower ones go below. */
+/** Least width of descriptions next to their terms; narrower ones go below. */
 const NARROWEST_DESCRIPTION = 44;
 const INDENT = 2;
 const INDENT_BELOW = 6;

@@ -1,4 +1,7 @@
-/** Characters that no text has, by which other files are told from texts: controls but for the tab, line and page breaks and escape. */
+/**
+ * Characters that no text has, which distinguish other files from texts: controls but for the tab, line and
+ * page breaks and escape.
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
 const BINARY = /[\0-\x08\x0e-\x1a\x1c-\x1f]/;
 
@@ -17,7 +20,7 @@ function encodingOf([first, second]: Uint8Array): string {
   return first === 0xfe && second === 0xff ? 'utf-16be' : 'utf-8';
 }
 
-/** The beginning of a text, of so many characters at most; none is cut into halves. */
+/** The beginning of a text, of at most `most` characters; none is cut into halves. */
 export function beginningOf(text: string, most: number): string {
   if (text.length <= most) return text;
   const last = text.charCodeAt(most - 1);

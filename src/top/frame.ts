@@ -9,7 +9,7 @@ export interface FrameLine {
 export interface FrameOptions {
   address: string;
   columns: number;
-  /** Number of rows of the whole frame; its last line tells how many requests do not fit. */
+  /** Number of rows of the whole frame; its last line reports how many requests do not fit. */
   rows: number;
   /** Number of requests scrolled past. */
   offset: number;
@@ -17,7 +17,7 @@ export interface FrameOptions {
   problem: string | null;
   /** Index of this model among those of the server. */
   place: { index: number; count: number };
-  /** Help on keys; '' where nobody can press any. */
+  /** Help on keys; '' where no keys can be pressed. */
   keys: string;
 }
 

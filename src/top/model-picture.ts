@@ -1,6 +1,6 @@
 /**
- * State of a model's engine at one time, for a terminal or a script. Absent parts are null: the server did not tell
- * them.
+ * State of a model's engine at one time, for a terminal or a script. Absent parts are null: the server did
+ * not report them.
  */
 export interface ModelPicture {
   model: string;
@@ -25,7 +25,7 @@ export interface Latency {
 }
 
 const STATES = ['queued', 'context', 'generation', 'paused'] as const;
-/** Names of a formation row's entries behind id, label and state, in order. */
+/** Names of a formation row's entries after id, label and state, in order. */
 const COUNTS = [
   'ageMs',
   'promptTokens',

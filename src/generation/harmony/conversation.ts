@@ -5,8 +5,9 @@ import { foldSystem } from '../prompt/role-forms.js';
 import { callsOf } from '../tools/tool-messages.js';
 
 /**
- * A conversation in the only form of which harmony templates leave nothing out: one message of the system, at the beginning; one call in
- * a message, with its results behind it; reasoning in `thinking`, where a call's message has its content too. A result without a call is the user's.
+ * A conversation in the only form of which harmony templates leave nothing out: one message of the system, at
+ * the beginning; one call in a message, followed by its results; reasoning in `thinking`, where a call's
+ * message has its content too. A result without a call is the user's.
  */
 export function harmonyMessages(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   let isCalling = false;

@@ -15,7 +15,7 @@ import {
 /**
  * Where the prompt ends, and the answer goes on:
  *
- *   message     before a message, or behind its author
+ *   message     before a message, or after its author
  *   analysis    within reasoning
  *   final       within the answer for the user
  */
@@ -40,8 +40,9 @@ const GAP = '\n\n';
  *   <|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|>     call f
  *   <|start|>assistant<|channel|>final<|message|>Yes.<|return|>                           content "Yes."
  *
- * A message to a tool that the request does not have, such as the model's own browser and python, is reasoning: nobody runs them. Other
- * channels are content. Text outside of messages is content, but for white space.
+ * A message to a tool that the request does not have, such as the model's own browser and python, is
+ * reasoning: they are never run. Other channels are content. Text outside of messages is content, but for
+ * white space.
  */
 export class HarmonyParser implements AnswerParser {
   readonly #lexer: HarmonyLexer;
@@ -144,7 +145,10 @@ export class HarmonyParser implements AnswerParser {
     this.#parts.addCall(kind.name);
   }
 
-  /** Makes a message of a header that is none. @param isMade true where its text is not the end of the answer so far */
+  /**
+   * Makes a message of an invalid header.
+   * @param isMade true where its text is not the end of the answer so far
+   */
   #unfold({ isMade }: { isMade: boolean }): void {
     const { kind, text } = this.#header.broken();
     this.#begin(kind);
@@ -174,13 +178,13 @@ export class HarmonyParser implements AnswerParser {
   }
 }
 
-/** Text, and the special token behind it. */
+/** Text, and the special token after it. */
 interface Lexeme {
   text: string;
   token: HarmonyToken | null;
 }
 
-/** Tells the special tokens of an answer from its text, unit by unit. */
+/** Separates the special tokens of an answer from its text, unit by unit. */
 class HarmonyLexer {
   readonly #isMarked: boolean;
   readonly #finder = new MarkerFinder(HARMONY_TOKENS);
@@ -214,8 +218,8 @@ class HarmonyLexer {
 }
 
 /**
- * Reads messages whose content may have calls in it, where a text and not the template has told the model of functions: it then
- * writes calls as that text asks for.
+ * Reads messages whose content may have calls in it, where a text and not the template describes the
+ * functions to the model: it then writes calls as that text asks for.
  */
 export class TextCallsParser implements AnswerParser {
   readonly #messages: AnswerParser;

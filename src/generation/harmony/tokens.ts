@@ -20,14 +20,14 @@ export type HarmonyToken = (typeof HARMONY_TOKENS)[number];
 const FIRST_MARK = 0xdf00;
 
 /**
- * One UTF-16 unit that stands for a special token in an answer's text. It is a surrogate without the other half, which no text of
- * tokens has: so an answer that only spells `<|end|>` is not taken for one that ends.
+ * One UTF-16 unit that represents a special token in an answer's text. It is a surrogate without the other
+ * half, which no text of tokens has: so an answer that only spells `<|end|>` is not taken for one that ends.
  */
 export function markOf(token: HarmonyToken): string {
   return String.fromCharCode(FIRST_MARK + HARMONY_TOKENS.indexOf(token));
 }
 
-/** The token that a unit stands for by itself; null: none. */
+/** The token that a unit represents by itself; null: none. */
 export function tokenOfMark(unit: string): HarmonyToken | null {
   return HARMONY_TOKENS[unit.charCodeAt(0) - FIRST_MARK] ?? null;
 }

@@ -8,7 +8,7 @@ export type PictureSource = { base64: string } | { file: Uint8Array } | { url: s
 export interface PicturePart extends ChatTextPart {
   type: 'image';
   source: PictureSource;
-  /** Where it stands in the request. */
+  /** Its place in the request. */
   place: string;
   /** True where the request did not bring it: it is of an earlier turn that is stored here. */
   isEarlier?: boolean;
@@ -27,12 +27,12 @@ export const isUnread = (part: ChatTextPart): part is PicturePart =>
 export const partsOf = ({ content }: ChatMessage): readonly ChatTextPart[] =>
   typeof content === 'object' && content !== null ? content : [];
 
-/** Characters in which a data URL's comma is looked for: those before it name a type. */
+/** Characters that are searched for a data URL's comma: those before it name a type. */
 const MAX_HEAD = 256;
 
 /**
  * What a URL of a picture says: base64, of a data URL, whose type is not read, since a file's first bytes tell what it is; or an address.
- * @param place where it stands in the request @throws InvalidRequestError for any other URL
+ * @param place its place in the request @throws InvalidRequestError for any other URL
  */
 export function sourceOfUrl(url: string, place: string): PictureSource {
   const head = url.slice(0, MAX_HEAD);

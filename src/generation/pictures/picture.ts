@@ -6,13 +6,16 @@ export interface PictureGrid {
   columns: number;
 }
 
-/** A picture whose file says what stands for it in a prompt. Nothing is decoded yet. */
+/** A picture whose file states its placeholder in a prompt. Nothing is decoded yet. */
 export interface Picture<Decoded extends DecodedPicture = DecodedPicture> {
-  /** Text that stands for it in the prompt, with one token of Sight.tokenId for each of its own. */
+  /** Its placeholder text in the prompt, with one token of Sight.tokenId for each of its own. */
   text: string;
   /** Runs of its tokens within the text, one after the other. */
   grids: readonly PictureGrid[];
-  /** Bytes that it takes at most until it has its rows, or where these are made elsewhere until its request has ended, beside its file. */
+  /**
+   * Bytes that it takes at most, in addition to its file, until it has its rows, or where these are made
+   * elsewhere until its request has ended.
+   */
   bytes: number;
   /**
    * Decodes it, and makes it what the tower takes; or knows it from before.
@@ -47,8 +50,12 @@ export type DecodedPicture = SeenPicture | SentPicture;
 export interface Sight {
   /** Text of the special token that the chat template writes for a picture. */
   readonly placeholder: string;
-  /** Token that stands for each token of a picture in its text. */
+  /** Token that represents each token of a picture in its text. */
   readonly tokenId: number;
-  /** Reads the header of a picture's file. @param place where it stands in the request @throws InvalidRequestError for a file that is no picture, or too large */
+  /**
+   * Reads the header of a picture's file.
+   * @param place its place in the request
+   * @throws InvalidRequestError for a file that is no picture, or too large
+   */
   look(file: Uint8Array, place: string): Picture;
 }

@@ -62,7 +62,7 @@ export function seenWith(messages: readonly ChatMessage[], pictures: readonly Pi
   return { messages: seen, picturesOf: (some) => some.flatMap((message) => byMessage.get(message) ?? []) };
 }
 
-/** The error of a picture that the model does not take. @param place where it stands in the request */
+/** The error of a picture that the model does not take. @param place its place in the request */
 export function blindness({ whyBlind }: Pick<TextModel, 'whyBlind'>, place: string): InvalidRequestError {
   const why = whyBlind ?? 'the model reads text alone.';
   return new InvalidRequestError(`'${place}' has a picture, which is not taken: ${why}`, place, 'no_vision');

@@ -3,7 +3,7 @@ import type { TextModel } from '../text-model.js';
 import type { DecodedPicture, Picture } from './picture.js';
 import { type ImageGrids, pictureFields, spelled } from './spell-pictures.js';
 
-/** The pictures of a prompt, which nobody has decoded yet. */
+/** The pictures of a prompt, which are not decoded yet. */
 export interface UnseenPictures {
   pictures: readonly Picture[];
   imageGrids: ImageGrids;

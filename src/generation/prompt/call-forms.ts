@@ -47,7 +47,9 @@ function shortId(id: unknown): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 9);
 }
 
-/** Arguments as an object. What a model wrote that is none becomes an argument itself, so that it is not lost. */
+/**
+ * Arguments as an object. Model output that is no object becomes an argument itself, so that it is not lost.
+ */
 function argumentsObject(given: unknown): unknown {
   let value = given;
   try {
@@ -60,7 +62,7 @@ function argumentsObject(given: unknown): unknown {
   return isObject ? given : { arguments: given };
 }
 
-/** Messages with one call each, every one with its results behind it, for templates that know no parallel calls. */
+/** Messages with one call each, followed by its results, for templates that know no parallel calls. */
 export function oneCallEach(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   if (!messages.some((message) => callsOf(message).length > 1)) return messages;
   const apart: ChatMessage[] = [];

@@ -33,7 +33,7 @@ export interface ChatPrompt extends Pick<ChatPlan, 'promptTokens' | 'warnings'> 
   harmony: HarmonyStart | null;
 }
 
-/** What the prompt of a chat depends on beside the chat. */
+/** What the prompt of a chat depends on besides the chat. */
 export type PromptModel = Pick<
   TextModel,
   'codec' | 'toolCallParser' | 'reasoningParser' | 'sight' | 'whyBlind' | 'pictureSources'
@@ -115,7 +115,7 @@ export async function promptOf(
   };
 }
 
-/** What stands for the pictures of a chat. @throws InvalidRequestError where the model reads text alone */
+/** Placeholders of the pictures of a chat. @throws InvalidRequestError where the model reads text alone */
 function picturesFor(model: PromptModel, { pictures = [] }: ChatAsk): Pick<ChatRenderOptions, 'pictures'> {
   if (pictures.length === 0) return {};
   const { sight } = model;
@@ -127,13 +127,15 @@ function imageGridsOf({ sight }: PromptModel, { pictures = [] }: ChatAsk, tokens
   return !sight || pictures.length === 0 ? [] : gridsIn(tokens, sight.tokenId, pictures);
 }
 
-/** True where reasoning is always told apart: it is in channels, whose marks are no text of an answer. */
+/** True where reasoning is always separated: it is in channels, whose marks are no text of an answer. */
 export function hasReasoningChannels(model: PromptModel, ask: ChatAsk): boolean {
   const style = reasoningStyle(sourceOf(model, ask) ?? null, model.reasoningParser ?? 'auto');
   return style === 'gemma4' || isHarmony(model, ask);
 }
 
-/** True where answers are messages in channels, for which one parser tells reasoning, calls and content apart. */
+/**
+ * True where answers are messages in channels, for which one parser separates reasoning, calls and content.
+ */
 function isHarmony({ codec, toolCallParser, reasoningParser }: PromptModel, ask: ChatAsk): boolean {
   const source = sourceOf({ codec }, ask) ?? null;
   const { format } = toolStyle(source, toolCallParser ?? 'auto');
@@ -156,7 +158,7 @@ function promptEndOf(
   return { ...rest, start: HARMONY_REASONING[start], harmony: start };
 }
 
-/** @param isBegun true where reasoning has begun: the answer goes on with it. */
+/** @param isBegun true where reasoning has begun: the answer continues it. */
 function variablesOf(
   source: string | null | undefined,
   { reasoningEffort: effort, thinks, variables }: ChatAsk,

@@ -10,7 +10,7 @@ import type { ChatRenderOptions } from '../text-model.js';
 export interface PromptEnd {
   messages: readonly ChatMessage[];
   render: Pick<ChatRenderOptions, 'addGenerationPrompt' | 'continueFinalMessage' | 'begunReasoning'>;
-  /** How the answer goes on; null: without reasoning, undefined: the prompt's end tells. */
+  /** How the answer continues; null: without reasoning, undefined: the prompt's end decides. */
   start: ReasoningStart | null | undefined;
 }
 

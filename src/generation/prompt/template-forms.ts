@@ -123,8 +123,8 @@ function asGiven({ messages, tools, usesTemplate, formOf = (given) => given }: P
 type FormsOf = (form: Form) => Iterable<Form>;
 
 /**
- * Kinds of other forms, in the orders in which they are tried. A template tells of one fault at a time, and not always of
- * the roles first, so the kinds come in two orders.
+ * Kinds of other forms, in the orders in which they are tried. A template reports one fault at a time, and
+ * not always of the roles first, so the kinds come in two orders.
  */
 function ladders(ask: PromptAsk, { refusal }: ChatTemplateError): FormsOf[][] {
   const roles: FormsOf = (form) => withMessages(form, roleForms(form.messages));

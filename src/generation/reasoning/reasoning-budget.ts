@@ -33,7 +33,7 @@ export async function reasoningBudget(
   return { tokens: asked.tokens, endToken, beginToken };
 }
 
-/** Token of a marker; null: it has none, which has been told. */
+/** Token of a marker; null: it has none, which has been reported. */
 async function markerToken(codec: TextCodec, text: string, asked: AskedBudget): Promise<number | null> {
   const tokens = await codec.encodePiece(text);
   if (tokens.length === 1) return tokens[0]!;
@@ -44,7 +44,7 @@ async function markerToken(codec: TextCodec, text: string, asked: AskedBudget): 
 const HARMONY_WHY =
   'this model reasons in any number of messages, of which a budget could only end one; reasoning_effort says how much';
 
-/** Tells that there can be no budget. @throws InvalidRequestError where the client has to know */
+/** Reports that there can be no budget. @throws InvalidRequestError where the client has to know */
 function refused({ param, onImpossible }: AskedBudget, why: string): undefined {
   if (onImpossible === undefined)
     throw new InvalidRequestError(says`${field(param)} is refused: ${why}.`, param, 'unsupported_parameter');

@@ -1,4 +1,4 @@
-/** What stands around reasoning. The marks may be special tokens of the vocabulary, or texts. */
+/** Marks around reasoning. They may be special tokens of the vocabulary, or texts. */
 export interface ReasoningMarks {
   readonly begin: string;
   readonly end: string;

@@ -12,7 +12,7 @@ import {
 } from './reasoning-marks.js';
 
 /**
- * Ways to tell reasoning from the answer.
+ * Ways to separate reasoning from the answer.
  *
  *   none          there is none
  *   qwen3         between markers; the prompt may hold the first one
@@ -38,7 +38,7 @@ export function reasoningStyle(
   return marks === CHANNEL_MARKS ? 'gemma4' : 'qwen3';
 }
 
-/** What stands around a model's reasoning. */
+/** Marks around a model's reasoning. */
 export function marksOf(style: ReasoningParserName): ReasoningMarks {
   return style === 'gemma4' ? CHANNEL_MARKS : THINK_MARKS;
 }

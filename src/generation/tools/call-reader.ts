@@ -24,8 +24,8 @@ const INVALID: CallStep = { state: 'invalid' };
  *
  *   {"name": "f", "arguments": {"a": 1}}        `arguments` or `parameters`; an object, or its JSON as a text
  *
- * Arguments are given out as they come, once their first character behind the brace is right. Any other text is invalid
- * as soon as that shows; the caller decides what to do with it.
+ * Arguments are given out as they come, once their first character after the brace is right. Any other text
+ * is invalid as soon as that shows; the caller decides what to do with it.
  */
 export class CallReader {
   readonly #needsArguments: boolean;
@@ -41,7 +41,8 @@ export class CallReader {
   #streams = false;
 
   /**
-   * @param needsArguments false: a call may lack arguments, and then has none. @param isName tells the names of calls.
+   * @param needsArguments false: a call may lack arguments, and then has none. @param isName true for the
+   * names of calls.
    */
   constructor(options: { needsArguments: boolean; isName: (name: string) => boolean }) {
     this.#needsArguments = options.needsArguments;
@@ -173,7 +174,7 @@ export class CallReader {
   }
 }
 
-/** The object that a text is the JSON of, such as the arguments of a call; null: it is none. */
+/** The object that a text is the JSON of, such as the arguments of a call; null: it is no object. */
 export function objectOf(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text);

@@ -28,7 +28,9 @@ export abstract class CallTextParser implements AnswerParser {
 
   /** Takes one UTF-16 unit. */
   protected abstract step(character: string): void;
-  /** Number of units behind all content and white space so far that are content if they prove to be no call. */
+  /**
+   * Number of units after all content and white space so far that are content if they prove to be no call.
+   */
   protected abstract get undecided(): number;
   /** Handles the end of the text: text held back is content. */
   protected abstract finish(): void;

@@ -130,7 +130,7 @@ export class DeepSeekParser extends CallTextParser {
     if (this.#state === 'text') this.content(this.#outside.flush());
     if (this.#state === 'broken') this.args(this.#end.flush());
     if (this.#state === 'head' || this.#state === 'call') this.content(this.#raw);
-    // Only markers stand behind calls, and a cut marker is no text of the answer.
+    // Only markers follow calls, and a cut marker is no text of the answer.
   }
 }
 

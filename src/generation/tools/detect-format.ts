@@ -3,7 +3,7 @@ import { CALLS_BEGIN } from './deepseek-parser.js';
 import { GEMMA4_BEGIN, GEMMA4_HEAD } from './gemma4-parser.js';
 import type { ToolFormatName } from './types.js';
 
-/** Way in which a model is told of functions, and the format of its calls. */
+/** Way in which functions are described to a model, and the format of its calls. */
 export interface ToolStyle {
   format: ToolFormatName;
   /** True where the template describes functions and writes calls and results; otherwise the messages must. */
@@ -16,7 +16,7 @@ const SIGNS: readonly (readonly [ToolFormatName, (source: string) => boolean])[]
   ['gemma4', (source) => source.includes(GEMMA4_BEGIN + GEMMA4_HEAD)],
   ['mistral', (source) => source.includes('[TOOL_CALLS]')],
   ['deepseek_v3', (source) => source.includes(CALLS_BEGIN)],
-  // Hermes has the same markers; only the tags inside tell them apart.
+  // Hermes has the same markers; only the tags inside distinguish them.
   ['qwen3_coder', (source) => source.includes('<tool_call>') && source.includes('<function=')],
   ['hermes', (source) => source.includes('<tool_call>')],
   ['pythonic', (source) => /\[func_name1?\(/.test(source) || source.includes('<|python_start|>')],
@@ -24,8 +24,8 @@ const SIGNS: readonly (readonly [ToolFormatName, (source: string) => boolean])[]
 ];
 
 /**
- * Finds how a model calls functions, by its template. A template that knows functions, but writes calls in an unknown
- * format, is not used for them: the model would answer with calls that nobody can read.
+ * Finds how a model calls functions, by its template. A template that knows functions, but writes calls in an
+ * unknown format, is not used for them: the model would answer with calls that cannot be read.
  * @param source the chat template; null: none. @param chosen the operator's choice.
  */
 export function toolStyle(source: string | null, chosen: ToolFormatName | 'auto'): ToolStyle {

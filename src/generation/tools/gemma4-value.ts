@@ -3,7 +3,7 @@ import { MarkerFinder } from './marker-finder.js';
 import { isOneOf } from './parameter-types.js';
 import { inJson, numberJson, wordJson } from './python-value.js';
 
-/** What stands on both sides of a text. */
+/** Quotation mark on both sides of a text. */
 export const QUOTE = '<|"|>';
 
 /** Role of a character in the object, and the JSON that it adds. */

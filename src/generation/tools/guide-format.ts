@@ -12,7 +12,7 @@ interface OlderTag {
   structures: { begin: string; schema?: unknown; end: string }[];
 }
 
-/** Converts a checked guide to a format, so that another format can stand before or beside it. */
+/** Converts a checked guide to a format, so that another format can stand before or next to it. */
 export function guideAsFormat({ type, guide }: Guide): TagFormat {
   switch (type) {
     case 'json':

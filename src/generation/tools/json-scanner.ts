@@ -4,7 +4,7 @@ export type Scan =
   | 'more'
   /** The last character of the value. */
   | 'last'
-  /** The character behind the value, where alone a number ends. */
+  /** The character after the value, where alone a number ends. */
   | 'behind'
   /** No JSON value continues like this. */
   | 'invalid';
@@ -16,7 +16,10 @@ const NUMBER_PREFIX = /^-?(?:0|[1-9]\d*)?(?:(?<=\d)\.\d*)?(?:(?<=\d)[eE][+-]?\d*
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 const MAX_NUMBER_LENGTH = 400;
 
-/** Reads one JSON value character by character, and tells where it ends. White space in front counts as part of it. */
+/**
+ * Reads one JSON value character by character, and reports where it ends. White space in front counts as part
+ * of it.
+ */
 export class JsonScanner {
   /** '{' or '[' of each object and list that is open. */
   readonly #open: string[] = [];

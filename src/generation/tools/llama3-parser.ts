@@ -5,7 +5,7 @@ import { MarkerFinder } from './marker-finder.js';
 export const PYTHON_TAG = '<|python_tag|>';
 
 /**
- * Calls as Llama 3 writes them: an answer without other text, or the text behind the tag.
+ * Calls as Llama 3 writes them: an answer without other text, or the text after the tag.
  *
  *   {"name": "f", "parameters": {"a": 1}}; {"name": "g", "parameters": {}}
  *   <|python_tag|>{"name": "f", "parameters": {"a": 1}}
@@ -98,7 +98,7 @@ export class Llama3Parser extends CallTextParser {
   }
 
   protected finish(): void {
-    // Separators behind the last call belong to the format.
+    // Separators after the last call belong to the format.
     const isOnlySeparators = this.#isBehindCall && /^[\s;,]*$/.test(this.#raw);
     this.content((isOnlySeparators ? '' : this.#raw) + this.#tagFinder.flush());
   }

@@ -19,7 +19,7 @@ export class MistralParser extends CallTextParser {
   readonly #finder = new MarkerFinder([TOOL_CALLS]);
   #state: 'text' | 'head' | 'name' | 'list' | 'call' | 'broken' = 'text';
   #reader = CallReader.ofAny();
-  /** True for a call within a list, false for one behind its name. */
+  /** True for a call within a list, false for one that follows its name. */
   #isInList = false;
   #raw = '';
   #name = '';
@@ -93,7 +93,7 @@ export class MistralParser extends CallTextParser {
   #inList(character: string): void {
     if (character === '{') this.#begin(character);
     else if (character === ']') {
-      // An empty list is no call; behind calls the bracket belongs to the format.
+      // An empty list is no call; after calls the bracket belongs to the format.
       if (this.#raw !== '') this.content(this.#raw + character);
       this.#raw = '';
       this.#state = 'text';

@@ -164,12 +164,12 @@ export function inJson(unit: string): string {
   return JSON.stringify(unit).slice(1, -1);
 }
 
-/** JSON of True, False, None and JSON's own words; null: it is none of them. */
+/** JSON of True, False, None and JSON's own words; null: another word. */
 export function wordJson(word: string): string | null {
   return Object.hasOwn(WORDS, word) ? WORDS[word]! : null;
 }
 
-/** JSON of a number as Python has it; null: it is none. */
+/** JSON of a number as Python has it; null: it is not a number. */
 export function numberJson(token: string): string | null {
   const parts = NUMBER.exec(token);
   if (parts === null) return null;

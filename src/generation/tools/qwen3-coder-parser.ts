@@ -24,8 +24,8 @@ const MAX_KEY_LENGTH = 256;
  *   </function>
  *   </tool_call>
  *
- * Only the function's parameters tell whether a value is a text or JSON. A text is given out as it comes, JSON when it
- * is whole. The outer tag may be missing.
+ * Only the function's parameters determine whether a value is a text or JSON. A text is given out as it
+ * comes, JSON when it is whole. The outer tag may be missing.
  */
 export class Qwen3CoderParser extends CallTextParser {
   readonly #tools: ReadonlyMap<string, FunctionTool>;
@@ -87,7 +87,7 @@ export class Qwen3CoderParser extends CallTextParser {
     this.#function = '';
   }
 
-  /** Handles a character behind the outer tag: white space, then a function. */
+  /** Handles a character after the outer tag: white space, then a function. */
   #inOpened(character: string): void {
     this.#raw += character;
     const begun = this.#raw.slice(HERMES_BEGIN.length).trimStart();
@@ -241,7 +241,7 @@ class JsonValue implements ArgumentValue {
   }
 }
 
-/** JSON of a Python literal; null: it is none. */
+/** JSON of a Python literal; null: it is not a literal. */
 function asPython(text: string): string | null {
   const reader = new PythonValue();
   let json = '';

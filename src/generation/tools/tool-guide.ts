@@ -16,7 +16,7 @@ export interface CallGuideOptions {
   isSingle: boolean;
   /** Special tokens of the vocabulary, which a guide does not take as text. */
   specialTexts: ReadonlySet<string>;
-  /** The model's template, which tells Mistral's forms apart. */
+  /** The model's template, which distinguishes Mistral's forms. */
   templateSource: string | null;
   /** Schema of the arguments of a function's calls. */
   schemaOf: (tool: FunctionTool) => FollowedSchema;

@@ -48,7 +48,7 @@ export function nativeMessages(messages: readonly ChatMessage[]): readonly ChatM
   });
 }
 
-/** A call whose arguments are none has an empty object of them: templates look into it. */
+/** A call without arguments gets an empty object: templates look into it. */
 function withArguments(call: MadeCall): MadeCall {
   const { arguments: args } = call.function;
   const hasNone = args == null || (typeof args === 'string' && /^\s*(?:null\s*)?$/.test(args));

@@ -25,9 +25,9 @@ export type ToolFormatName = (typeof TOOL_FORMAT_NAMES)[number];
 export type TextFormatName = Exclude<ToolFormatName, 'harmony'>;
 
 /**
- * A part of an answer, in order. `arguments` parts belong to the call before them; joined they are its arguments as
- * JSON, unless the model wrote something else. Content that is made stands at another place in the answer, or not at all: no stop string is
- * looked for in it.
+ * A part of an answer, in order. `arguments` parts belong to the call before them; joined they are its
+ * arguments as JSON, unless the model wrote something else. Content that is made comes from another place in
+ * the answer, or from none: it is not searched for stop strings.
  */
 export type AnswerPart =
   | { type: 'content'; text: string; isMade?: true }

@@ -11,7 +11,7 @@ import { checkedMessages, loadedMessages } from './saved-chat.js';
 /** Limits of a chat that names no other ones. */
 export const CHAT_LIMITS = { maxRounds: 8, maxParallelCalls: 8, maxResultLength: 65_536 } as const;
 
-/** Begins a chat, or goes on with a saved one. @throws InvalidRequestError */
+/** Begins a chat, or continues a saved one. @throws InvalidRequestError */
 export async function beginChat(model: AnsweringModel, given: ChatSessionOptions): Promise<ChatSession> {
   checkChatOptions(given);
   const { system, messages = [], saved, tools = {}, whenFull = 'drop', ...rest } = given;

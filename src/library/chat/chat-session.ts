@@ -56,9 +56,9 @@ export class ChatSession {
   }
 
   /**
-   * Says something and gives the answer, after all calls of functions. Where one has no `execute`, the answer has `pending` calls, and
-   * `{ results: [{ id, result }] }` goes on with what the program got for them. Pictures are parts, such as
-   * `[{ type: 'text', text: 'What is this?' }, { type: 'image', image: './cat.jpg' }]`.
+   * Says something and gives the answer, after all calls of functions. Where one has no `execute`, the answer
+   * has `pending` calls, and `{ results: [{ id, result }] }` continues with the program's results. Pictures
+   * are parts, such as `[{ type: 'text', text: 'What is this?' }, { type: 'image', image: './cat.jpg' }]`.
    * @throws ChatError for a second turn at once, one without results while calls wait for them, and for an object that is cut or not what its schema accepts; the reason of the signal;
    * InvalidRequestError, ContextLengthError, QueueFullError, RequestError, HostClosedError
    */
@@ -116,7 +116,7 @@ export class ChatSession {
     return [...this.#messages, message!];
   }
 
-  /** @throws InvalidRequestError where a turn could end with a call in the place of its object */
+  /** @throws InvalidRequestError where a turn could end with a call in place of its object */
   #checkObject({ object, toolChoice = this.#settings.toolChoice }: SendOptions): void {
     if (object === undefined || toolChoice === 'none') return;
     for (const [name, { execute }] of this.#setting.tools) {

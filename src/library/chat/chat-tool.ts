@@ -1,6 +1,6 @@
 import type { OutputOf, StandardSchema } from '../../generation/standard-schema.js';
 
-/** What a function gets beside its arguments. */
+/** What a function receives besides its arguments. */
 export interface CallContext {
   /** Id of the call. */
   id: string;
@@ -14,7 +14,10 @@ export interface ChatTool<Args = never> {
   description?: string | undefined;
   /** Schema of its arguments, an object's: zod's or another Standard Schema. They are validated before the function runs. */
   input?: StandardSchema | undefined;
-  /** JSON schema of its arguments, in place of `input`, or for the model beside one that makes no JSON schema. */
+  /**
+   * JSON schema of its arguments, in place of `input`, or for the model in addition to an `input` that makes
+   * no JSON schema.
+   */
   parameters?: Readonly<Record<string, unknown>> | undefined;
   /** Makes the model follow the schema wherever it calls the function. Default false. */
   strict?: boolean | undefined;

@@ -92,7 +92,7 @@ function callOptions(
   round: number,
   { maxRounds, isBegun }: { maxRounds: number; isBegun: boolean },
 ): Pick<GenerateOptions, 'tools' | 'toolChoice'> {
-  // With a list of tools, an empty one too, reasoning is told apart from the answer.
+  // With a list of tools, an empty one too, reasoning is separated from the answer.
   if (tools.length > 0 && round >= maxRounds) return { tools, toolChoice: 'none' };
   return { tools, toolChoice: (round === 0 && !isBegun) || toolChoice === 'none' ? toolChoice : 'auto' };
 }

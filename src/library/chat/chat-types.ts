@@ -5,7 +5,7 @@ import type { OutputOf, StandardSchema } from '../../generation/standard-schema.
 import type { GenerateOptions } from '../answers.js';
 import type { ChatTool } from './chat-tool.js';
 
-/** Options of one answer that a chat has no place for: it makes the prompt itself, and tells no logits. */
+/** Options of one answer that a chat has no place for: it makes the prompt itself, and returns no logits. */
 export const OF_OTHER_CALLS = [
   ...(['prompt', 'messages', 'infill', 'promptTokens', 'promptEmbeddings', 'positionIds', 'tools'] as const),
   ...(['addGenerationPrompt', 'continueFinalMessage', 'signal'] as const),
@@ -118,7 +118,7 @@ export type ChatEvent<Result = undefined> =
   | ({ type: 'call' } & FinishedCall)
   /** A call that waits for its result, after the calls that were run. */
   | ({ type: 'pending' } & PendingCall)
-  /** Messages have left the conversation to make room; `summary` stands for them, or nothing does. */
+  /** Messages have left the conversation to make room; `summary` replaces them; null: nothing does. */
   | { type: 'room'; leftOut: number; summary: string | null }
   /** The last event. */
   | { type: 'answer'; answer: ChatAnswer<Result> };

@@ -56,7 +56,7 @@ export function withResults(
   return [...messages.slice(0, messages.length - results.length), ...all];
 }
 
-/** What a turn that brings no results is told while calls wait. */
+/** The message for a turn that brings no results while calls wait. */
 export const waitingText = (pending: readonly PendingCall[]) =>
   `${counted(pending.length, 'call')} of this chat wait for results (${idsOf(pending)}); send { results } first.`;
 

@@ -24,8 +24,8 @@ export interface WaitingCall {
 }
 
 /**
- * Runs the calls of one answer, several at once, and gives them in their order. What fails is told to the model. A call of a function that
- * is not run here waits, once its arguments are what they should be.
+ * Runs the calls of one answer, several at once, and gives them in their order. A failure is reported to the
+ * model. A call of a function that is not run here waits, once its arguments are what they should be.
  * @throws the reason of the signal
  */
 export async function* runCalls(

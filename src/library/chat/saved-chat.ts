@@ -41,7 +41,7 @@ export function loadedMessages(saved: unknown): ChatMessage[] {
 }
 
 /**
- * Messages of a program in a form that is the chat's own. @param place what stands in front of their names in errors
+ * Messages of a program in a form that is the chat's own. @param place prefix of their names in errors
  * @throws InvalidRequestError as readMessages
  */
 export function checkedMessages(messages: readonly unknown[], place = ''): ChatMessage[] {

@@ -41,7 +41,7 @@ export const u64 = z
   .regex(/^\d{1,20}$/, { abort: true })
   .refine((text) => BigInt(text) < 1n << 64n, { message: 'must be below 2^64' });
 
-/** A type with no optional fields: which fields are optional is told apart by the fields' own types. */
+/** A type with no optional fields: the fields' own types show which fields are optional. */
 type Whole<T> = T extends readonly (infer Entry)[]
   ? Whole<Entry>[]
   : T extends object

@@ -2,11 +2,13 @@ import type { InferListener, InferResponse } from '../../../callbacks/infer/infe
 
 interface Waiting {
   response: InferResponse;
-  /** Its model may go on. */
+  /** Its model may continue. */
   onTaken(): void;
 }
 
-/** Answers to one request, for whoever takes one after the other: a model with many waits until its latest ones are taken. */
+/**
+ * Answers to one request, taken one after the other: a model with many waits until its latest ones are taken.
+ */
 export class AnswerQueue implements InferListener {
   readonly #waiting: Waiting[] = [];
   #end: { error: Error | null } | null = null;
@@ -43,7 +45,7 @@ export class AnswerQueue implements InferListener {
     return null;
   }
 
-  /** Nobody takes the rest. */
+  /** The rest is not taken. */
   leave(): void {
     this.end();
     for (const { onTaken } of this.#waiting.splice(0)) onTaken();

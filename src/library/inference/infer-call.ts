@@ -41,7 +41,7 @@ export interface InferCall {
   outputs?: readonly string[] | undefined;
   /** Values that are handed to the model. */
   parameters?: InferParameters | undefined;
-  /** A name for the request, which the model is told. */
+  /** A name for the request, which the model receives. */
   id?: string | undefined;
   /** Level in the queue: 1 is the highest. Default: the model's. */
   priority?: number | undefined;
@@ -49,7 +49,7 @@ export interface InferCall {
   timeoutUs?: number | undefined;
   /** The sequence that it belongs to. */
   sequence?: { id: bigint | number | string; start?: boolean; end?: boolean } | undefined;
-  /** Its abort ends the request: nobody waits for the answer any more. */
+  /** Its abort ends the request: the answer is no longer awaited. */
   signal?: AbortSignal | undefined;
 }
 
@@ -91,7 +91,7 @@ export function checkCall(method: string, call: unknown): asserts call is InferC
   }
 }
 
-/** The request as every protocol makes it. @throws InferError for tensors or parameters that are none */
+/** The request as every protocol makes it. @throws InferError for invalid tensors or parameters */
 export function requestOf(config: ModelConfig, call: InferCall, signal: AbortSignal): InferRequest {
   const { id = '', inputs, outputs, parameters = {}, sequence, priority = 0, timeoutUs = 0 } = call;
   const wrong = whyNotParameters(parameters);
@@ -139,7 +139,7 @@ function tensorOfInput(config: ModelConfig, name: string, input: InferInput): In
 }
 
 const FIELDS: readonly string[] = ['data', 'shape', 'datatype'];
-/** What an answer's tensor has beside them, which may be an input as it is. */
+/** Further fields of an answer's tensor, which is accepted as an input. */
 const OF_ANSWERS: readonly string[] = ['name', 'texts'];
 
 /** @throws an Error for a field that no tensor has */
@@ -155,7 +155,8 @@ const isShape = (shape: unknown) =>
   Array.isArray(shape) && shape.every((size) => Number.isSafeInteger(size) && size >= 0);
 
 /**
- * The shape of so many elements: the configuration's, where at most one of its sizes is open, the batch being one of one row then.
+ * The shape of `elements` elements: the configuration's, where at most one of its sizes is open, the batch
+ * having one row then.
  * @throws an Error where they do not fill it
  */
 function openShape({ name, dims }: ModelInput, isBatched: boolean, elements: number): readonly number[] {

@@ -24,7 +24,7 @@ export async function loadTexts(models: readonly NamedModel[]): Promise<ServedVe
   return loaded.map((one, i) => textVersion(models[i]!.name, '1', one, null, UNOBSERVED));
 }
 
-/** A model that a program names with its options, to be loaded anew. */
+/** A model that a program names with its options, to be reloaded. */
 export function givenSource(name: string, options: ModelOptions): ModelSource {
   return {
     plan: async (endpoint, { config, files, values, addedInstances }): Promise<LoadPlan> => {

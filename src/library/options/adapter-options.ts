@@ -13,7 +13,7 @@ import { optionFault, type Rules, SIGNAL } from '../../options/option-faults.js'
 
 /** Options of Skein.loadAdapter. */
 export interface LoadAdapterOptions {
-  /** Takes the place of an adapter of this name, whose requests in flight go on as they began. Default false. */
+  /** Replaces an adapter of this name, whose requests in flight continue as they began. Default false. */
   replace?: boolean | undefined;
   /** Signal whose abort ends the loading. */
   signal?: AbortSignal | undefined;
@@ -31,13 +31,13 @@ const CONFIG = rule(
   (value) => isObject(value) && typeof value.architecture === 'string' && Number.isInteger(value.numLayers),
 );
 
-/** @throws ParameterError for an argument of loadAdapter that is none; its name is checked where it is taken */
+/** @throws ParameterError for an invalid argument of loadAdapter; its name is checked where it is taken */
 export function checkLoadAdapter(path: unknown, options: unknown): asserts path is string {
   checkArgument('loadAdapter', 'path', NAME, path);
   checkOptions('loadAdapter', '{ replace: true }', options, LOAD_RULES);
 }
 
-/** @throws ParameterError for an argument of openAdapter that is none */
+/** @throws ParameterError for an invalid argument of openAdapter */
 export function checkOpenAdapter(path: unknown, config: unknown, limits: unknown): void {
   checkArgument('openAdapter', 'path', NAME, path);
   checkArgument('openAdapter', 'config', CONFIG, config);

@@ -52,8 +52,8 @@ function checkLoading<Options extends { model: string }>(
 const EMBEDDED_KV_CACHE_TOKENS = 32_768;
 
 /**
- * The options with a KV cache that leaves the program its memory: a server takes nearly all that is free. Whoever says how large the cache
- * is to be, or how long the context, has that.
+ * The options with a KV cache that leaves the program its memory: a server takes nearly all that is free. An
+ * explicit cache size or context length is kept.
  */
 export function withEmbeddedCache(options: ModelOptions): ModelOptions {
   if (options.kvCacheTokens !== undefined || options.memoryFraction !== undefined) return options;

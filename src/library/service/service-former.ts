@@ -19,8 +19,9 @@ export interface ServiceBatch<Entry> {
  *   line: who waits for a place -> buffer [ maxBatchSize ] -> full, or maxDelayUs after its first element -> prepare -> ready -> worker
  *                                                              while fewer than batchesAhead batches are on their way
  *
- * A buffer whose time is over while too many batches are on their way goes on filling, and goes when one of them is done. Those in the line
- * come into the buffer as soon as it is empty again, and their time begins then.
+ * A buffer whose time is over while too many batches are on their way continues to fill, and leaves when one
+ * of them is done. Those in the line come into the buffer as soon as it is empty again, and their time begins
+ * then.
  */
 export class ServiceFormer<Entry extends BatchEntry> implements BatchFormer<Entry, ServiceBatch<Entry>> {
   readonly #maxBatchSize: number;

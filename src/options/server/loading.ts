@@ -101,8 +101,8 @@ export const LOADING_OPTIONS = {
     help: 'How long the start waits for the ranks of --ranks-address; ranks that are lost later are waited for without end.',
   }),
   /**
-   * Number of requests that may wait beside those in the engine before more are refused with a QueueFullError; default
-   * 256.
+   * Number of requests that may wait in addition to those in the engine before more are refused with a
+   * QueueFullError; default 256.
    */
   maxQueuedRequests: ofModel(
     LONGEST_QUEUE,

@@ -81,7 +81,7 @@ export class ChoiceRun {
   readonly #live: LiveRequest;
   #isCancelled = false;
   #keepsEnded = false;
-  /** True while the reader of the answer is behind. */
+  /** True while the reader of the answer lags. */
   #isBehind = false;
   readonly #share = new TurnShare({ onUsed: () => this.#hold(), onNext: () => this.#tell() });
   /** Index of the candidate that `resume` begins with. */
@@ -207,12 +207,18 @@ export class ChoiceRun {
     return this.#completionTokens;
   }
 
-  /** Number of prompt tokens found in the cache so far. Each prompt counts once, by its first candidate that tells. */
+  /**
+   * Number of prompt tokens found in the cache so far. Each prompt counts once, by its first candidate that
+   * reports it.
+   */
   get cachedTokens(): number {
     return this.#cachedTokens;
   }
 
-  /** Some of it waits for an engine elsewhere, and may be refused for want of one: nothing should be told to a client yet. */
+  /**
+   * Part of the run waits for an engine elsewhere and may still be refused: nothing should be sent to a
+   * client yet.
+   */
   get isWaiting(): boolean {
     return this.#candidates.some(({ isOver, pieces }) => !isOver && pieces.isWaiting === true);
   }
@@ -227,20 +233,20 @@ export class ChoiceRun {
     this.#live.addId(id);
   }
 
-  /** Cancels the run: every choice ends with what it has, and its client is told. */
+  /** Cancels the run: every choice ends with what it has, and its client receives that. */
   #cancel(): void {
     this.#isCancelled = true;
     this.#abort.abort();
   }
 
-  /** Keeps choices that end before `abort`: somebody other than the client wants them. */
+  /** Keeps choices that end before `abort`: something other than the client wants them. */
   keepEnded(): void {
     this.#keepsEnded = true;
   }
 
   /**
-   * Ends every choice; the engine frees their blocks within one iteration. Gathered pieces are dropped: writing the
-   * log-probs of a hundred sequences for a client that has left would hold up others.
+   * Ends every choice; the engine frees their blocks within one iteration. Gathered pieces are dropped:
+   * writing the log-probs of a hundred sequences for a client that has left would delay others.
    */
   abort(): void {
     if (!this.#keepsEnded) for (const candidate of this.#candidates) this.#forget(candidate);
@@ -265,7 +271,7 @@ export class ChoiceRun {
     candidate.onOver();
   }
 
-  /** Pauses for a reader that is behind: pieces gather until `resume`. */
+  /** Pauses for a slow reader: pieces gather until `resume`. */
   pause(): void {
     this.#isBehind = true;
     this.#hold();
@@ -328,7 +334,7 @@ export class ChoiceRun {
     }
   }
 
-  /** True where the client has left, and nobody else wants the answer. */
+  /** True where the client has left and nothing else wants the answer. */
   get #isForgotten(): boolean {
     return this.#abort.signal.aborted && !this.#isCancelled && !this.#keepsEnded;
   }
@@ -421,7 +427,7 @@ export class ChoiceRun {
     if (piece.tokens.length > 0) observer.onTokens(piece.tokens.length);
     if (piece.finishReason === 'cancelled') {
       observer.onEnd('abort');
-      // A client that left is told nothing; an end that nobody asked for is an error of the server.
+      // A client that left receives nothing; an end that was not requested is a server error.
       if (!this.#isCancelled && this.#abort.signal.aborted) return;
       if (!this.#isCancelled) throw cutOff();
     } else if (piece.finishReason !== null) observer.onEnd(piece.finishReason, piece.timing);
@@ -442,8 +448,8 @@ function costOf(requests: readonly AskedRequest[], { bestOf }: ChoiceCounts): An
 }
 
 /**
- * Bytes of the answers to prompts: the engine's requests, and all that they may say, should nobody read it before its
- * end.
+ * Upper bound in bytes of the answers to prompts (the engine's requests and all their output) if none is read
+ * before its end.
  */
 function answersMemory(
   model: Pick<ServedGenerator, 'fitsTogether' | 'vocabSize'>,
@@ -491,7 +497,7 @@ function entriesOf(
   return gathered + logProbs.length * (1 + top) + ofPrompt;
 }
 
-/** Draws a seed that fits a number of JSON, so that it can be told and sent again. */
+/** Draws a seed that fits a JSON number, so that a client can read it and send it again. */
 function drawShortSeed(): bigint {
   return BigInt.asUintN(53, drawSeed());
 }
@@ -501,7 +507,7 @@ function withoutTokens(piece: TextPiece): TextPiece {
   return { ...piece, text: '', tokens: [], logProbs: [], finishReason, stopReason: null };
 }
 
-/** What the trace of a request tells, if it is traced. */
+/** What the trace of a request records, if it is traced. */
 function tracedBy(
   { trace, requestId }: RequestTerms,
   { temperature, topP }: TextRequest,

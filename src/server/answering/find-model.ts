@@ -5,7 +5,7 @@ import { ApiError } from '../web/errors.js';
 import type { AnsweringServices } from './services.js';
 
 /**
- * The model of a name; without a name, the first model that somebody has.
+ * The model of a name; without a name, the first model that is available.
  * @throws ApiError 404 that lists the models; 503 for one that is expected, which is then counted as wanted
  */
 export function findModel(

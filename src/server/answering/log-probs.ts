@@ -197,7 +197,7 @@ export function legacyLogProbs(
     }),
     top_logprobs: new JsonList(length, (i) => {
       const top = entries.top(i);
-      // Nothing was asked for beside a token, unless nothing precedes it.
+      // The request asked only for the token's own log-prob, or the token has no predecessor.
       if (top.length === 0) return entries.logProb(i) === null ? null : {};
       return Object.fromEntries(top.map((other) => [name(other.token), clamp(other.logProb)]));
     }),

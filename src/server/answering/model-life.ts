@@ -18,8 +18,9 @@ export interface ModelLife {
 }
 
 /**
- * The model that a request names, loaded for it if it lies in the folder; null: the request names none, and the route finds by itself
- * what is served. @throws ModelLoadError; ApiError where there is no such model, which tells those of the folder too
+ * The model that a request names, loaded for it if it lies in the folder; null: the request names none, and
+ * the route finds by itself what is served. @throws ModelLoadError; ApiError where there is no such model,
+ * which lists those of the folder too
  */
 export async function borrowNamed(
   life: ModelLife,

@@ -15,13 +15,16 @@ interface Remembered {
   /** Model and cache salt: prompts of others are not compared. */
   of: string;
   tokens: PromptTokens;
-  /** Made when another prompt is first compared with it: those of a chat that goes on never are. */
+  /**
+   * Made when another prompt is first compared with it: those of a chat that is merely continued never are.
+   */
   anchors: ReadonlySet<number> | null;
 }
 
 /**
- * The prompts of the last chats. A chat whose next turn only adds to it shares its whole beginning with the turn before; one at whose head
- * something has changed (a date, an id, a count of tokens) shares what stands before that, and nothing of the rest:
+ * The prompts of the last chats. A chat whose next turn only adds to it shares its whole beginning with the
+ * turn before; one at whose head something has changed (a date, an id, a count of tokens) shares what comes
+ * before that, and nothing of the rest:
  *
  *   before   | you are an agent | 12:31 | tools ................ | history ........ |
  *   now      | you are an agent | 12:34 | tools ................ | history ........ | next question |
@@ -32,7 +35,10 @@ export class RecentPrompts {
   readonly #prompts: Remembered[] = [];
   #tokens = 0;
 
-  /** Remembers a prompt. Null: it goes on with an earlier one, or has little in common with any. @param of model and cache salt */
+  /**
+   * Remembers a prompt. Null: it continues an earlier one, or has little in common with any.
+   * @param of model and cache salt
+   */
   note(of: string, tokens: PromptTokens): PromptParting | null {
     const others = this.#prompts.filter((prompt) => prompt.of === of);
     const shared = others.map((prompt) => sharedTokens(prompt.tokens, tokens));
@@ -78,7 +84,9 @@ function anchorsFrom(tokens: PromptTokens, first: number): number[] {
   return anchors;
 }
 
-/** The most tokens from `at` on that one of these prompts has, told by the share of anchors that it has. */
+/**
+ * The most tokens from `at` on that one of these prompts shares, estimated by its share of common anchors.
+ */
 function mostRepeated(prompts: readonly Remembered[], tokens: PromptTokens, at: number): number {
   const hashes = anchorsFrom(tokens, at);
   if (hashes.length === 0) return 0;

@@ -7,7 +7,7 @@ import type { Caller } from '../web/access/api-keys.js';
 import type { EventStreamOptions } from '../web/event-stream.js';
 import type { RecentPrompts } from './recent-prompts.js';
 
-/** Services behind every answer of a text model, whatever the protocol. */
+/** Services that every answer of a text model uses, whatever the protocol. */
 export interface AnsweringServices {
   models: ModelDirectory;
   observe: ObserveRequest;

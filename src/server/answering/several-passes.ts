@@ -10,7 +10,7 @@ export interface EnginePass {
   run: ChoiceRun;
 }
 
-/** A piece in which nothing has come: what is told between passes goes out with it. */
+/** A piece without content: it carries what is sent between passes. */
 export const NO_PIECE: TextPiece = Object.freeze({
   text: '',
   tokens: [],
@@ -80,7 +80,7 @@ export class SeveralPasses implements AnswerRun {
     return this.#passes.at(-1)?.run;
   }
 
-  /** Keeps an answer that ends before `abort`: somebody other than the client wants it. */
+  /** Keeps an answer that ends before `abort`: something other than the client wants it. */
   keepEnded(): void {
     this.#keepsEnded = true;
     this.#run?.keepEnded();

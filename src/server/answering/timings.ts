@@ -4,7 +4,10 @@ interface Asked {
   timings_per_token?: boolean | undefined;
 }
 
-/** llama.cpp's timings of an answer so far, as a field beside its choices; empty where the request does not ask for them. */
+/**
+ * llama.cpp's timings of an answer so far, as a field next to its choices; empty where the request does not
+ * ask for them.
+ */
 export function timingsOf({ timings_per_token: isAsked }: Asked, run: ChoiceRun): object {
   return isAsked ? { timings: timings(run) } : {};
 }

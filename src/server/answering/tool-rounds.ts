@@ -170,7 +170,7 @@ export interface RoundsAnswer<Call extends ServedCall> {
   /** Takes the calls that are to be run: those of the pass that has ended, or approved ones before the first. */
   takeCalls(): readonly Call[];
   outcome(call: Call, outcome: CallOutcome): void;
-  /** True where the answer goes on with what the calls gave; else it ends. */
+  /** True where the answer continues with the results of the calls; else it ends. */
   goesOn(): boolean;
   end(why: RoundsEnd): void;
 }
@@ -181,7 +181,7 @@ export interface RoundsAnswer<Call extends ServedCall> {
  *   lists -> [ approved calls ] -> pass -> calls -> pass -> calls -> ... -> pass without calls
  *
  * Each prompt begins as the one before it, so that the cache has all but what the calls gave.
- * @param tell has events go out that no piece brings
+ * @param tell sends events that no piece brings
  */
 export async function* toolLoop<Call extends ServedCall>(
   rounds: ToolRounds,

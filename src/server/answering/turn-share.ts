@@ -1,20 +1,20 @@
 /**
- * Most log-probs and gathered tokens of one request that are told in a turn of the event loop: some milliseconds of
+ * Most log-probs and gathered tokens of one request sent in a turn of the event loop: some milliseconds of
  * work.
  */
 export const ENTRIES_A_TURN = 4096;
 
 export interface TurnShareEvents {
-  /** Called when the share is used up: nothing more may be told in this turn. */
+  /** Called when the share is used up: nothing more may be sent in this turn. */
   onUsed: () => void;
   /** Called in the turn after one whose share was used up. */
   onNext: () => void;
 }
 
 /**
- * Limits what one request may tell in a turn of the event loop. The log-probs of a hundred sequences come in one
- * message of the engine, and writing them all at once would hold up everybody else's tokens; the rest gathers, and is
- * told in the next turn.
+ * Limits what one request may send in a turn of the event loop. The log-probs of a hundred sequences come in
+ * one message of the engine, and writing them all at once would delay the tokens of all other requests. The
+ * rest gathers and is sent in the next turn.
  */
 export class TurnShare {
   readonly #events: TurnShareEvents;
@@ -29,7 +29,7 @@ export class TurnShare {
     return this.#isUsed;
   }
 
-  /** Notes that so many entries have been told. Costs nothing for 0. */
+  /** Counts entries written. Costs nothing for 0. */
   use(entries: number): void {
     if (entries === 0) return;
     if (this.#told === 0) setImmediate(() => this.#next());

@@ -22,7 +22,7 @@ import type { CountTokensRequest } from './schemas/messages.js';
 /** Messages for a chat template. */
 export interface Conversation {
   messages: ChatMessage[];
-  /** True where the answer goes on with the last message, which is the assistant's. */
+  /** True where the answer continues the last message, which is the assistant's. */
   continuesLast: boolean;
 }
 
@@ -58,7 +58,7 @@ export function conversationOf(
   if (last?.role !== 'assistant') return { messages: result, continuesLast: false };
   if (last.tool_calls !== undefined) throw withoutResults(messages.length - 1);
   if (last.content === '' && last.reasoning_content === undefined) {
-    // An answer that begins with nothing begins anew.
+    // An answer that begins with nothing starts from scratch.
     return { messages: result.slice(0, -1), continuesLast: false };
   }
   return { messages: result, continuesLast: true };
@@ -208,7 +208,7 @@ function sourceOf(source: ImageBlock['source'], place: string): PictureSource {
 }
 
 interface Placed {
-  /** Where a picture stands in the request. */
+  /** Place of a picture in the request. */
   place: string;
 }
 

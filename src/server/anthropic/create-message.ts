@@ -35,7 +35,10 @@ export async function createMessage(
   );
 }
 
-/** Conversations are not kept: who wants to go on with one is told so, as of one that is lost. @throws ApiError 404 */
+/**
+ * Conversations are not kept: a request that continues one is refused as for a lost conversation.
+ * @throws ApiError 404
+ */
 function checkThread({ thread }: MessageRequest): void {
   if (thread?.type !== 'continue') return;
   throw new ApiError(

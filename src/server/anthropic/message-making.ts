@@ -74,7 +74,7 @@ export class MessageMaking {
       endsWithDone: false,
       form: { keepAliveText: PING },
       piece: (_, piece) => {
-        // The first piece tells how much of the prompt was cached.
+        // The first piece reports how much of the prompt was cached.
         const begin = this.#begin();
         this.#frames = '';
         this.piece(piece);

@@ -6,7 +6,10 @@ export function modelInfo({ id, created, maxSeqLen }: ServedModel) {
   return infoOf(id, created * 1000, maxSeqLen);
 }
 
-/** The same of a model that lies in the folder and is not loaded: how long its context is, its load will tell. */
+/**
+ * The same for a model that lies in the folder and is not loaded: the length of its context is known once it
+ * is loaded.
+ */
 export function storedModelInfo({ name, modifiedMs }: StoredModel) {
   return infoOf(name, modifiedMs, null);
 }

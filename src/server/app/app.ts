@@ -73,9 +73,9 @@ export interface AppOptions {
   accessLog?: ServerLog;
   /** Valid API keys; default: none are needed. */
   apiKeys?: ApiKeys;
-  /** Web pages, beside the server's own, that may use the server; default: those of this machine. */
+  /** Web pages, besides the server's own, that may use the server; default: those of this machine. */
   corsOrigins?: AllowedOrigins;
-  /** Names of the server beside those of the loopback; default: any. */
+  /** Names of the server besides those of the loopback; default: any. */
   allowedHosts?: AllowedHosts;
   /** Limits of the keys, and what they have taken; default: the app's own. */
   quotas?: Quotas;
@@ -92,7 +92,7 @@ export interface AppOptions {
   platform?: ServerContext['platform'];
   /** Traces requests; default: none are. */
   tracing?: Tracing | null;
-  /** What happens to fields of bodies that nobody knows; default: the answer tells of them. */
+  /** What happens to unknown fields of bodies; default: the answer reports them. */
   unknownFields?: UnknownFieldRule;
   /** Lets requests bring chat templates; default: they may not. */
   trustsTemplates?: boolean;
@@ -108,13 +108,13 @@ export interface AppOptions {
   life?: ModelLife | null;
   /** How a gateway shares new requests among engines; default: the models are here. */
   poolWeights?: PoolWeights | null;
-  /** Files of clients; default: in a temporary folder, which whoever made the app removes. */
+  /** Files of clients; default: in a temporary folder, which the creator of the app removes. */
   files?: FileStore;
   /** Responses and conversations that other servers share; default: they are kept in memory. */
   shared?: { place: KeptPlace; tasks: ResponseTasks } | undefined;
   /** Routes that are left out; default: none. */
   withoutRoutes?: readonly ServerRoute[];
-  /** Batches of those files, which are started by whoever made them; default: the app's own. */
+  /** Batches of those files, which their creator starts; default: the app's own. */
   batches?: Batches;
 }
 
@@ -134,7 +134,8 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     if (isOfProtocol(c.req.path) && !leftEarly(c)) return respondInProtocol(error, c);
     const apiError = leftEarly(c) ? clientLeft() : orStillLoading(toApiError(error), state);
     metrics.refused(apiError.apiCode);
-    // A 503 is a refusal, whose reason /health tells, unless the system has refused something to the server.
+    // A 503 is a refusal, whose reason /health reports, unless the system has refused something to the
+    // server.
     if (apiError.status === 500 || apiError.cause !== undefined) {
       log.error(
         { err: apiError.cause ?? error, requestId: c.get('requestId'), path: c.req.path },
@@ -286,7 +287,10 @@ function unheard(): LogControl {
   };
 }
 
-/** True where the client left before its whole body had come: reading the body then fails, which is nobody's fault. */
+/**
+ * True where the client left before its whole body had come: reading the body then fails, which is not an
+ * error.
+ */
 function leftEarly(c: Context<AppEnv>): boolean {
   const incoming = c.env?.incoming;
   return incoming?.destroyed === true && !incoming.complete;

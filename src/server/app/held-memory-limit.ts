@@ -7,7 +7,7 @@ import { largestBodyMemory } from '../web/memory/memory-estimates.js';
 const SHARE_OF_MEMORY = 1 / 4;
 /** Share of the main thread's heap for requests: the rest is for garbage, code, and all that belongs to no request. */
 const SHARE_OF_HEAP = 1 / 2;
-/** Least bytes for other requests beside the largest one. */
+/** Least bytes for other requests in addition to the largest one. */
 const MIN_BESIDE_LARGEST = 64 * 1024 * 1024;
 
 export interface MemoryAround {
@@ -32,7 +32,7 @@ export function heldMemoryLimit({
   return Math.floor(Math.max(share, MIN_BESIDE_LARGEST + largestBodyMemory(maxBodyBytes)));
 }
 
-/** The default limit computed beside models that are loaded. */
+/** The default limit of a server with these models loaded. */
 export function heldMemoryLimitBeside(loaded: readonly RunningModel[], maxBodyBytes: number): number {
   return heldMemoryLimit({
     availableBytes: availableMemory().bytes,

@@ -4,7 +4,7 @@ import type { AppEnv } from '../web/app-env.js';
 import { ApiError } from '../web/errors.js';
 import type { ServerContext, ServerRoute } from './server-context.js';
 
-/** Adds the routes to the app, and behind them the refusal of other methods of their paths. */
+/** Adds the routes to the app, and after them the refusal of other methods of their paths. */
 export function mountRoutes(app: Hono<AppEnv>, context: ServerContext, routes: readonly ServerRoute[]): void {
   const allowed = new Map<string, string[]>();
   for (const route of routes) {

@@ -20,7 +20,7 @@ class AnswerFile implements Lines {
     this.#bytes = bytes;
   }
 
-  /** Goes on behind the answers that it has. @throws ApiError */
+  /** Appends to the answers already written. @throws ApiError */
   static async open(store: FileStore, owner: string, id: string, bytes: number): Promise<AnswerFile> {
     const file = new AnswerFile(store, owner, id, bytes);
     file.#content = await store.goOn(id, owner, bytes, file);

@@ -8,8 +8,8 @@ const seconds = z.int().nonnegative();
 const fileId = z.string().regex(FILE_ID);
 
 /**
- * A record as it lies on the disk. Whoever can write there is no client, but what it says becomes paths, routes and
- * answers: ids name files of the store alone, and endpoints are those that a client may ask for.
+ * A record as stored on disk. Clients cannot write there, but its contents become paths, routes and answers:
+ * ids name files of the store alone, and endpoints are those that a client may ask for.
  */
 const record: z.ZodType<Batch> = z.object({
   id: z.string().regex(/^batch_[0-9a-f]{32}$/),
@@ -50,7 +50,7 @@ const record: z.ZodType<Batch> = z.object({
 });
 
 /**
- * A batch of the text of its record; null where it is none of this server's.
+ * The batch of a record's text; null where it is not one of this server's.
  *
  * @param id by the name of the record's file
  */

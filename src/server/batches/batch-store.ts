@@ -9,7 +9,7 @@ import { readBatch } from './batch-record.js';
 const MAX_BATCHES = 1000;
 /** Seconds that a batch is kept, from its creation on. */
 const LIFE_S = 30 * 86_400;
-/** Times that a change of another server is met before a client is told. */
+/** Attempts to apply a change that conflicts with another server's before the client gets an error. */
 const TRIES = 8;
 
 /** A batch that this process runs. */
@@ -23,9 +23,9 @@ interface Held {
   on: HeldEvents;
 }
 
-/** What a holder hears of its batch. */
+/** Events that a holder receives about its batch. */
 export interface HeldEvents {
-  /** Somebody else has cancelled it. */
+  /** Another server or a client cancelled it. */
   cancelled(): void;
   /** Another server has it now. */
   takenOver(): void;
@@ -61,7 +61,7 @@ export class BatchStore {
     return found.sort((one, other) => one.batch.createdAt - other.batch.createdAt);
   }
 
-  /** Keys of records that are none of batches. */
+  /** Keys of records that hold no batch. */
   async unread(): Promise<string[]> {
     return (await this.#records.list()).filter((one) => this.#batchOf(one) === null).map(({ key }) => key);
   }
@@ -115,7 +115,7 @@ export class BatchStore {
     await this.hold(batch, 0, on);
   }
 
-  /** Takes a batch, unless somebody has changed it meanwhile. @returns false where that is so */
+  /** Takes a batch, unless another server changed it meanwhile. @returns false where that is so */
   async hold(batch: Batch, revision: number, on: HeldEvents): Promise<boolean> {
     const own = this.#server === null ? batch : { ...batch, holder: this.#server };
     const written = await this.#records.put(batch.id, JSON.stringify(own), revision);
@@ -187,7 +187,7 @@ export class BatchStore {
     held.isNoted = true;
   }
 
-  /** Writes what was noted, and hears what others have changed. @throws the store's errors */
+  /** Writes the pending changes and reads those of other servers. @throws the store's errors */
   async exchange(): Promise<void> {
     const stored = new Map((await this.#records.list()).map((record) => [record.key, record]));
     for (const held of [...this.#held.values()]) {
@@ -204,8 +204,8 @@ export class BatchStore {
   }
 
   /**
-   * Changes a batch, whoever has it.
-   * @param change returns the changed batch, or throws what the client is told @returns the batch as it is then
+   * Changes a batch, whichever server holds it.
+   * @param change returns the changed batch, or throws the client's error @returns the batch as it is then
    */
   async change(owner: string, id: string, change: (batch: Batch) => Batch): Promise<Batch | null> {
     const held = this.#held.get(id);
@@ -235,7 +235,7 @@ export class BatchStore {
   }
 }
 
-/** One that another server has does not keep the rest from being written: its task hears of it. */
+/** A batch held by another server does not prevent writing the rest: its task receives the error. */
 function unlessTakenOver(error: unknown): void {
   if (!(error instanceof TakenOverError)) throw error;
 }

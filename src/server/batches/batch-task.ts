@@ -54,8 +54,8 @@ const NOT_ASKED = {
 } as const;
 
 /**
- * A batch that has not ended. What it has done is in its files and its record, so that another process goes on with it
- * from any point: a request is asked again only where its answer was not written.
+ * A batch that has not ended. What it has done is in its files and its record, so that another process can
+ * continue it from any point: a request is asked again only where its answer was not written.
  *
  *   validating -> in_progress -> finalizing -> completed, or expired
  *       |              '-> cancelling -> cancelled
@@ -118,7 +118,7 @@ export class BatchTask {
     }
   }
 
-  /** False where the store could not be reached: what was done is there, and the batch goes on from it. */
+  /** False where the store could not be reached: the work done is kept, and the batch continues from it. */
   async #ranUnlessAway(): Promise<boolean> {
     try {
       await this.#run();
@@ -145,7 +145,7 @@ export class BatchTask {
 
   async #run(): Promise<void> {
     const { store } = this.#services;
-    // Only its end could not be written, or was, with nobody to say so: what others see of it must stay.
+    // Only writing its end failed, or it was written unconfirmed: what others see of it must stay.
     if (hasEnded(this.#latest)) return this.#end(this.#latest);
     let early: EarlyEnd | null = null;
     try {
@@ -171,12 +171,12 @@ export class BatchTask {
         if (error instanceof EarlyEnd) early = error;
         else fault = this.#noted(error);
       }
-      // It may have been cancelled behind its last answer.
+      // It may have been cancelled after its last answer.
       if (early === null && fault === null && this.#latest.status === 'cancelling')
         early = new EarlyEnd('cancelled');
       if (early?.status !== 'cancelled' && fault === null)
         await store.put(inState(this.#latest, 'finalizing', nowSeconds()));
-      // Another server may have been told meanwhile.
+      // Another server may have received the cancellation meanwhile.
       if (early === null && this.#latest.status === 'cancelling') early = new EarlyEnd('cancelled');
       if (early !== null && !(await this.#tellRest(early, answers.errors)) && early.status === 'expired')
         early = null;
@@ -308,7 +308,7 @@ function unlessAborted(promise: Promise<void>, signal: AbortSignal): Promise<voi
   });
 }
 
-/** What a client is told of an error: texts of unexpected ones stay in the log. */
+/** A client's view of an error: texts of unexpected ones stay in the log. */
 function faultOf(error: unknown): BatchFault {
   const known = error instanceof ApiError ? error : error instanceof StoreError ? toApiError(error) : null;
   const message = known?.message ?? 'The server failed to run this batch.';

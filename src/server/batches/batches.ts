@@ -43,7 +43,7 @@ export interface NewBatch {
 /** Most batches that run at once, and most of one of several API keys. */
 const MAX_RUNNING = 8;
 const MAX_RUNNING_PER_KEY = 2;
-/** Names of files that the log tells at once. */
+/** Number of file names that one log line lists. */
 const MAX_TOLD = 10;
 /** Milliseconds between two looks for what has expired. */
 const SWEEP_MS = 600_000;
@@ -126,14 +126,14 @@ export class Batches {
   #look(): void {
     if (this.#exchange !== null || this.#pause.signal.aborted) return;
     this.#exchange = this.#goOnOfOthers()
-      // Requests of clients tell of a store that is away.
+      // Requests of clients report a store that cannot be reached.
       .catch(() => {})
       .finally(() => {
         this.#exchange = null;
       });
   }
 
-  /** Goes on with the batches of servers that are gone. */
+  /** Continues the batches of servers that are gone. */
   async #goOnOfOthers(): Promise<void> {
     const { presence } = this.#options.shared!;
     await this.#store.exchange();
@@ -146,7 +146,7 @@ export class Batches {
     }
   }
 
-  /** Goes on with a batch; one whose files are damaged does not keep the rest from it. */
+  /** Continues a batch; one whose files are damaged does not stop the rest. */
   async #claimOwn(batch: Batch, revision: number): Promise<void> {
     try {
       if (await this.#hasOwnFiles(batch)) await this.#claim(batch, revision);
@@ -156,7 +156,7 @@ export class Batches {
     }
   }
 
-  /** Reads what is in a folder that was given, and goes on with it; once. @throws ApiError */
+  /** Reads what is in a given folder, and continues it; once. @throws ApiError */
   async load(): Promise<void> {
     if (this.#options.files.isShared) return;
     this.#loading ??= this.#load().catch((error: unknown) => {

@@ -9,7 +9,7 @@ import type { BatchFault } from './batch-object.js';
 const MAX_REQUESTS = 50_000;
 /** Characters of the longest custom_id. */
 export const MAX_ID_LENGTH = 256;
-/** Faults that are told of one input; behind them it is not read further. */
+/** Faults reported for one input; after them it is not read further. */
 const MAX_FAULTS = 20;
 
 /** What a batch's input holds. */
@@ -50,7 +50,7 @@ export async function validateInput(
   return { total, faults };
 }
 
-/** A line as it is read, unless it would hold up others to parse it. */
+/** A line as it is read, unless parsing it would delay others. */
 async function checkedLine(line: FileLine, rules: LineRules): Promise<BatchRequest | BadLine | null> {
   try {
     if (line.bytes !== null) await checkedSize(line.bytes);

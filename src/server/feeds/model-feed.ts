@@ -45,7 +45,7 @@ export class ModelFeed {
   readonly #listeners = new Map<EventListener, Subscription>();
   #stop: (() => void) | null = null;
   #formation: Formation | null = null;
-  /** When the engine told it, in milliseconds since 1970: a repeated one has a later time. */
+  /** When the engine reported it, in milliseconds since 1970: a repeated one has a later time. */
   #toldMs = 0;
   #lastEventMs = 0;
   #statsTimer: NodeJS.Timeout | null = null;

@@ -125,7 +125,7 @@ function firstOf({ names, changes }: AdapterActivity): ModelWork['adapters'] {
   return { count: names.length, names: names.slice(0, MAX_NAMES), changes };
 }
 
-/** To a microsecond, which is more than is shown. Zero nanoseconds are those that nobody counted. */
+/** To a microsecond, which is more than is shown. Zero nanoseconds mean not measured. */
 function meanMs(ns: number, count: number): number | null {
   return count === 0 || ns === 0 ? null : Math.round(ns / count / 1000) / 1000;
 }

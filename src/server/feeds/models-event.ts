@@ -1,7 +1,7 @@
 import type { FailureReason, InferModel } from '../../serving/infer-model.js';
 import type { VersionState } from '../../serving/model-repository.js';
 
-/** Batches with so many rows, from the first number to the second. */
+/** Number of batches whose row count lies between the first number and the second. */
 export type SizeCount = readonly [from: number, to: number, batches: number];
 
 /** What a version that answers has done since it was loaded, and what it does now. */

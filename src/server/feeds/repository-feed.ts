@@ -4,9 +4,10 @@ import { type ModelsSource, modelsEventOf } from './models-event-of.js';
 const NOTHING: ModelsSource = { rows: () => [], loaded: () => [] };
 
 /**
- * Sends what the models of a repository do, of every kind, to any number of listeners; an event is written once for all. While somebody
- * listens the models are read a few times a second, whatever load they have, and an event is sent where something has changed, or nothing
- * was sent for as long as a heartbeat. Without a listener no timer runs and nothing is read.
+ * Sends what the models of a repository do, of every kind, to any number of listeners; an event is written
+ * once for all. While there is a listener, the models are read a few times a second, whatever their load, and
+ * an event is sent after a change or a heartbeat's time without one. Without a listener no timer runs and
+ * nothing is read.
  *
  *   event: models       see models-event.ts
  */
@@ -18,7 +19,7 @@ export class RepositoryFeed {
   #latest = '';
   #sentMs = 0;
 
-  /** @param source the repository; null: there is none, and no model is told of */
+  /** @param source the repository; null: there is none, and no models are reported */
   constructor(source: ModelsSource | null, options: Partial<FeedOptions> = {}) {
     this.#source = source ?? NOTHING;
     this.#options = { ...DEFAULT_FEED_OPTIONS, ...options };

@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream';
 
 /**
- * A content whose first piece has been read, so that a store that is away is heard of before the head of an answer is sent.
+ * A content whose first piece has been read, so that an unreachable store is noticed before the response
+ * headers are sent.
  * @throws what reading it throws
  */
 export async function begun(content: AsyncIterable<Buffer>): Promise<AsyncIterable<Buffer>> {

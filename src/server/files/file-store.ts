@@ -28,7 +28,7 @@ export interface SharedFiles {
   contents: ContentStore;
 }
 
-/** What a client tells of a file. */
+/** What a client states about a file. */
 export type FileFacts = Pick<StoredFile, 'filename' | 'purpose'> & { lifeSeconds?: number | undefined };
 
 /** The present time in seconds since 1970. */
@@ -43,8 +43,8 @@ interface Unfinished {
 }
 
 /**
- * Files of clients, by id: only the API key that stored a file finds it. A record is written behind its content: without one there is
- * no file. In a folder:
+ * Files of clients, by id: only the API key that stored a file finds it. A record is written after its
+ * content: without one there is no file. In a folder:
  *
  *   files/file-5f1c        the content; .part at the end of the name while it is written
  *   files/file-5f1c.json   its record
@@ -54,7 +54,7 @@ export class FileStore {
   readonly storage: StorageFolder;
   /** True where other servers have the same files. */
   readonly isShared: boolean;
-  /** Tells whether a batch that has not ended, of whichever server, reads a file. */
+  /** True where a batch that has not ended, on any server, reads a file. */
   isInput: (id: string) => Promise<boolean> = async () => false;
   readonly #records: RecordStore;
   readonly #contents: ContentStore;
@@ -77,7 +77,7 @@ export class FileStore {
     this.storage = new StorageFolder(folder);
     this.isShared = shared !== null;
     const files = async () => (await this.storage.paths()).files;
-    // Nobody finds the records of a temporary folder.
+    // The records of a temporary folder are never looked up again.
     const own = folder === null ? new MemoryRecords() : new FolderRecords(files);
     this.#records = shared?.records ?? own;
     this.#contents = shared?.contents ?? new FolderContents(files);
@@ -135,7 +135,7 @@ export class FileStore {
     await this.load();
     await this.sweep();
     if (this.isShared) await this.#recount();
-    // Known before its content is there, which nobody may then take for one without an owner.
+    // The owner is known before the content exists, so the content is never taken for one without an owner.
     this.#unfinished.set(id, { owner, bytes: 0 });
     try {
       const writer = await FileWriter.open(id, owner, this.account, () => this.#contents.begin(id));
@@ -174,7 +174,7 @@ export class FileStore {
     this.#unfinished.delete(writer.id);
   }
 
-  /** Goes on with a content that has no record yet, and counts as a file. @throws ApiError */
+  /** Continues a content that has no record yet, and counts as a file. @throws ApiError */
   async goOn(id: string, owner: string, keepBytes: number, counted: Unfinished): Promise<ContentWriter> {
     const content = await this.#contents.goOn(id, keepBytes);
     this.account.count(owner, { files: 1, bytes: keepBytes });
@@ -189,7 +189,7 @@ export class FileStore {
     await this.#contents.remove(id);
   }
 
-  /** What goOn has begun is given up: another server, or this one, goes on with it. */
+  /** Gives up what goOn has begun: another server, or this one, continues it. */
   letGo(id: string): void {
     const counted = this.#unfinished.get(id);
     if (counted === undefined) return;
@@ -294,7 +294,7 @@ export class FileStore {
 
   /** Removes a file. Who reads it now reads it to its end, unless it is shared. */
   async remove(file: StoredFile): Promise<void> {
-    // Without its record the content is nobody's, should the process end in between.
+    // Without its record the content has no owner, should the process end in between.
     if (!(await this.#records.remove(file.id))) return;
     this.account.count(file.owner, { files: -1, bytes: -file.bytes });
     await this.#contents.remove(file.id);

@@ -59,18 +59,18 @@ export class FolderContents implements ContentStore {
   }
 
   async ids(): Promise<string[]> {
-    // Somebody may have put other files into the folder.
+    // The folder may hold other files.
     const names = (await readdir(await this.#folder())).filter((name) => !name.endsWith(RECORD));
     return [...new Set(names.map((name) => name.replace(PART, '')))].filter((id) => FILE_ID.test(id));
   }
 
-  /** @throws ApiError where the id is none, a link lies there, or the disk gives an error */
+  /** @throws ApiError where the id is invalid, the path is a link, or the disk reports an error */
   async #pathOf(id: string): Promise<string> {
     try {
       if (!FILE_ID.test(id)) throw new Error(`The file id ${JSON.stringify(id)} is none of this store's.`);
       const path = join(await this.#folder(), id);
       const there = await lstat(path).catch(() => null);
-      // Somebody else has put it there, and it may lead anywhere.
+      // Another process may have put it there, and it may lead anywhere.
       if (there !== null && !there.isFile()) throw new Error(`${path} is not a file.`);
       return path;
     } catch (error) {
@@ -93,10 +93,10 @@ class FolderContent implements ContentWriter {
     this.#isPart = isPart;
   }
 
-  /** Each piece is written whole behind the others, so that a process that ends leaves at most one torn one at the end. */
+  /** Each piece is appended whole, so that a process that ends leaves at most one torn piece at the end. */
   append(bytes: Uint8Array): Promise<void> {
     const written = this.#written.then(() => this.#file.appendFile(bytes)).catch(refuse);
-    // Whoever wrote it hears of its failure.
+    // The caller that wrote it receives its failure.
     written.catch(() => {});
     this.#written = written;
     return written;

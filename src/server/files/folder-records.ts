@@ -65,7 +65,7 @@ export class FolderRecords implements RecordStore {
     return this.#memory.list(words);
   }
 
-  /** Changes the file of a record, behind all changes before. */
+  /** Changes the file of a record, after all earlier changes. */
   #change(key: string, change: (path: string) => Promise<void>): Promise<void> {
     const changed = (this.#writes.get(key) ?? Promise.resolve())
       .catch(() => {})

@@ -3,10 +3,10 @@ import { lstat, open, readFile, rename, rm } from 'node:fs/promises';
 /** Ending of the name of a file that is not whole yet. */
 export const PART = '.part';
 
-/** Writes a file that appears by one rename when it is on the disk, so that nobody finds a part of it. */
+/** Writes a file that appears by one rename when it is on the disk, so that no reader sees part of it. */
 export async function writeWhole(path: string, text: string): Promise<void> {
   const part = `${path}${PART}`;
-  // One that a process has left, or a link that somebody has put there.
+  // A leftover of an earlier process, or a link placed there.
   await rm(part, { force: true });
   const file = await open(part, 'wx', 0o600);
   try {

@@ -14,7 +14,7 @@ export interface RecordStore {
   get(key: string): Promise<StoredRecord | null>;
   /**
    * Writes a record in place of the one of this revision; 0: there is none.
-   * @returns its revision; null: somebody else was faster, and nothing is written
+   * @returns its revision; null: another writer was faster, and nothing is written
    */
   put(key: string, text: string, revision: number): Promise<number | null>;
   /** False where there is none. */
@@ -25,11 +25,17 @@ export interface RecordStore {
 
 /** Longer contents by id, which grow at their end. An id has letters, digits, - and _. */
 export interface ContentStore {
-  /** Begins a content, which nobody finds before it is finished. */
+  /** Begins a content, which cannot be found before it is finished. */
   begin(id: string): Promise<ContentWriter>;
-  /** Goes on with a content, or begins it: what is behind its first bytes goes. It is found as it grows. */
+  /**
+   * Continues a content, or begins it: everything after its first `keepBytes` bytes is removed. It can be
+   * read as it grows.
+   */
   goOn(id: string, keepBytes: number): Promise<ContentWriter>;
-  /** The bytes that a content has now, from a number of bytes on, where a piece ends; null: there is none. It fails where there are fewer than so many that it is known to have. Who has begun to read a file reads it to its end. */
+  /**
+   * The current bytes of a content, starting at `from`, which is the end of a piece; null: there is none.
+   * Fails where it has fewer than `least` bytes. A reader that has started reads the file to its end.
+   */
   read(id: string, from?: number, least?: number): Promise<AsyncIterable<Buffer> | null>;
   size(id: string): Promise<number | null>;
   remove(id: string): Promise<void>;
@@ -38,7 +44,7 @@ export interface ContentStore {
 }
 
 export interface ContentWriter {
-  /** Adds bytes behind all so far. */
+  /** Appends bytes. */
   append(bytes: Uint8Array): Promise<void>;
   /** All is stored, and outlives the process. */
   finish(): Promise<void>;

@@ -41,7 +41,7 @@ export class StorageFolder {
     const root = this.#given ?? (await mkdtemp(join(tmpdir(), 'skein-files-')));
     if (this.#given === null) this.#temporary = root;
     const paths = { files: join(root, 'files'), batches: join(root, 'batches') };
-    // What clients upload is nobody else's business on this machine.
+    // Uploads of clients must not be readable by other users of this machine.
     for (const path of Object.values(paths)) await mkdir(path, { recursive: true, mode: 0o700 });
     return paths;
   }

@@ -33,7 +33,7 @@ export function fileJson({ id, bytes, createdAt, expiresAt, filename, purpose }:
 /** A file's id, which is its name in the folder. */
 export const FILE_ID = /^file-[0-9a-f]{32}$/;
 
-/** A stored file of the text of its record; null where it is none of this server's. */
+/** The stored file of a record's text; null where it is not one of this server's. */
 export function readStoredFile(text: string, id: string): StoredFile | null {
   try {
     const { owner, bytes, createdAt, expiresAt, filename, purpose, ...rest } = JSON.parse(text) as StoredFile;

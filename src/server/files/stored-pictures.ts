@@ -34,7 +34,7 @@ export function storedPictures(own: ReturnType<FileStore['of']>): NonNullable<Pi
   };
 }
 
-/** A content of known length; what is behind it is not read. */
+/** A content of known length; anything after that is not read. */
 async function wholeOf(content: AsyncIterable<Buffer>, length: number): Promise<Uint8Array> {
   const bytes = Buffer.alloc(length);
   let at = 0;

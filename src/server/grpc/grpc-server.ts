@@ -118,8 +118,9 @@ export class GrpcServer {
   }
 
   /**
-   * Lets what is under way end, for at most `limitMs`; the state says that the server is draining. The port stays open meanwhile, so that
-   * clients hear why they are refused. @returns true where all of it ended in time
+   * Lets what is under way end, for at most `limitMs`; the state says that the server is draining. The port
+   * stays open meanwhile, so that clients learn why they are refused. @returns true where all of it ended in
+   * time
    */
   async drain(limitMs: number): Promise<boolean> {
     if (this.#working > 0) {
@@ -134,7 +135,10 @@ export class GrpcServer {
     return this.#working === 0;
   }
 
-  /** Ends the calls that are left, tells their clients so, and closes all connections, at the latest after `limitMs`. */
+  /**
+   * Ends the remaining calls, notifies their clients, and closes all connections, at the latest after
+   * `limitMs`.
+   */
   async close(limitMs = 1000): Promise<void> {
     for (const call of this.#calls) {
       call.end({ name: 'UNAVAILABLE', message: 'The server is shutting down, and this call was cut off.' });
@@ -189,7 +193,7 @@ export class GrpcServer {
       stallLimitMs,
       openMemory,
       onStall: () => metrics.readerStalled(),
-      // A stream has a window of what its client may send while nobody reads.
+      // A stream has a window for what its client may send while the server is not reading.
       onFirst: () => memory.holdBody(method.isStream ? REQUEST_BYTES + STREAM_BYTES : REQUEST_BYTES),
     });
     this.#calls.add(call);
@@ -310,12 +314,12 @@ export class GrpcServer {
 /** Characters of a path in the log. */
 const LONGEST_PATH = 200;
 
-/** All calls that are let in are at most those of so many connections. */
+/** The calls admitted are at most those of this many connections. */
 const CONNECTIONS_OF_CALLS = 2;
 /** Calls of a connection that may be refused before one is let in. */
 const MAX_REFUSALS = 100;
 
-/** What is told of a call when it is over. */
+/** What is reported of a call when it is over. */
 interface Seen {
   startMs: number;
   path: string;

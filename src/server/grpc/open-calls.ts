@@ -6,12 +6,13 @@ export interface OpenCall {
 
 /** Calls without a key that may be there at once, on all connections. */
 export const MAX_OPEN_CALLS = 256;
-/** Of these one connection may have so many where all places are taken. */
+/** Of these one connection may have this many where all places are taken. */
 const FEW = 8;
 
 /**
- * Places of the calls that need no key, of all connections together. Each is over at once when its message is there; whoever sends none, or
- * watches, is the first to go when others come: a flood of such calls does not keep out the probes of an orchestrator.
+ * Places of the calls that need no key, shared by all connections. A call ends as soon as its message has
+ * arrived; calls that send none, or watch, are the first to be dropped when others come: a flood of such
+ * calls does not keep out the probes of an orchestrator.
  *
  *   oldest  | watch | no message | ... | no message | probe |  newest
  *              '- gives way to one more

@@ -31,7 +31,7 @@ const OF_HTTP: Readonly<Record<ApiError['status'], StatusName>> = {
   503: 'UNAVAILABLE',
 };
 
-/** An error as a client of gRPC is told it. No text of an unexpected error leaves the server. */
+/** An error as sent to a gRPC client. No text of an unexpected error leaves the server. */
 export function statusOf(error: unknown): CallStatus {
   if (error instanceof GrpcError) return { name: error.status, message: error.message };
   // What the server itself refuses may have reached the request by its model.

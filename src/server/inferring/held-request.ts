@@ -1,7 +1,7 @@
 import { onAbort } from '../../../base/on-abort.js';
 import type { RequestMemory } from '../web/memory/request-memory.js';
 
-/** Where a request of a stream comes from, and what is told of its end. */
+/** Where a request of a stream comes from, and what its end calls. */
 export interface HeldOptions {
   /** Memory of the request, which the last answer gives back. */
   memory: RequestMemory;
@@ -33,7 +33,7 @@ export abstract class HeldRequest {
   protected abstract release(): void;
 
   holdAnswer(bytes: number): void {
-    // Beside what is held, which a model may have added to.
+    // In addition to what is held, which a model may have added to.
     this.memory.holdBody(this.memory.bytes + bytes);
   }
 

@@ -14,9 +14,9 @@ const MAX_UNDER_WAY = 256;
 type Tell = () => void;
 
 /**
- * Requests that one client sends over one connection, whatever the protocol. They are given to their models in the order in which they
- * come, and run beside each other. Answers go in the order of their requests, but for decoupled models, whose answers go as they come. An
- * error is an answer like another: the stream goes on.
+ * Requests that one client sends over one connection, whatever the protocol. Their models receive them in the
+ * order in which they come, and they run concurrently. Answers go in the order of their requests, except
+ * those of decoupled models, which go as they come. An error is an answer like another: the stream continues.
  *
  *   requests  A (decoupled)   B    C
  *   answers   A1   B   A2   C   A3          C waits where it is ready before B

@@ -70,7 +70,7 @@ async function inInferWords<T>(run: () => Promise<T>): Promise<T> {
   }
 }
 
-/** An InferError whose cause has the status: a model tells of InferErrors alone. */
+/** An InferError whose cause has the status: models throw only InferErrors. */
 function inferErrorOf(error: unknown): unknown {
   return error instanceof ApiError ? new InferError(error.message, 'unavailable', { cause: error }) : error;
 }

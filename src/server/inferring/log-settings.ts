@@ -16,8 +16,9 @@ export function logSettings({ levels, path }: LogControl): LogSettings {
 }
 
 /**
- * Changes what is logged. Settings that are null stay, as with Triton; names that there are not are refused. All is checked before anything
- * changes. @param body what was sent, whatever it is @throws InferError for a value that is none, or that cannot be
+ * Changes what is logged. Settings that are null stay, as with Triton; unknown names are refused. All is
+ * checked before anything changes. @param body what was sent, whatever it is @throws InferError for an
+ * invalid value
  */
 export function changeLogSettings(log: LogControl, body: unknown): LogSettings {
   const given = knownSettings(body, Object.keys(logSettings(log)));

@@ -4,7 +4,10 @@ import type { SharedRegions } from '../../serving/shared-memory/shared-regions.j
 import type { ApiKeys, Caller } from '../web/access/api-keys.js';
 import { requireAdmin } from '../web/access/auth.js';
 
-/** A server of the Open Inference Protocol, whatever clients speak with it: its models, and what it says of itself. */
+/**
+ * A server of the Open Inference Protocol, whatever clients speak with it: its models, and what it reports
+ * about itself.
+ */
 export interface Platform {
   repository: ModelRepository;
   serverId: string;
@@ -15,8 +18,8 @@ export interface Platform {
 }
 
 /**
- * Shared memory for the tensors of one request. Where there are several keys it is for admins: whoever names a region has what this server
- * may read and write.
+ * Shared memory for the tensors of one request. Where there are several keys it is for admins: a client that
+ * names a region reaches all that this server may read and write.
  * @param maxBytes of all its inputs
  */
 export function regionAccess(

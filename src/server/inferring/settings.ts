@@ -1,7 +1,7 @@
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import { malformed } from '../../serving/infer-failure.js';
 
-/** What this server tells of tracing: it has none, in the form that clients of Triton read. */
+/** The trace settings that this server reports: no tracing, in the form that clients of Triton read. */
 export const TRACE_SETTINGS = {
   trace_level: ['OFF'],
   trace_rate: '1000',
@@ -12,8 +12,9 @@ export const TRACE_SETTINGS = {
 };
 
 /**
- * Holds settings that a client sends against those that there are: one that is as it is, or that is null, which asks for the default, is
- * taken; any other is refused by name, since nothing would come of it. @param body what was sent, whatever it is
+ * Checks settings that a client sends against the current ones: an unchanged one, or null, which asks for the
+ * default, is accepted; any other is refused by name, since it would have no effect. @param body what was
+ * sent, whatever it is
  * @throws InferError
  */
 export function checkSettings(current: Readonly<Record<string, unknown>>, body: unknown, why: string): void {

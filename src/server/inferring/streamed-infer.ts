@@ -4,7 +4,7 @@ import type { InferModel } from '../../serving/infer-model.js';
 /** A request of a stream, read. */
 export interface StreamedRead {
   request: InferRequest;
-  /** A decoupled model's end is told, too, where its last response came without that mark. */
+  /** A decoupled model's end is also sent where its last response came without that mark. */
   wantsEmptyFinal: boolean;
 }
 
@@ -28,14 +28,14 @@ export interface StreamedInfer<Read extends StreamedRead, Message> {
   read(model: InferModel): Promise<Read>;
   /** @throws InferError for outputs that cannot be as they are wished, ApiError where there is no memory for them */
   answer(model: InferModel, read: Read, response: InferResponse, form: AnswerForm): Promise<Message>;
-  /** Tells that no other answer follows. */
+  /** States that no other answer follows. */
   emptyFinal(model: InferModel): Message;
   noteFailure(error: unknown): void;
   /** An answer waits to be sent. @throws ApiError where there is no memory for it */
   holdAnswer(bytes: number): void;
   /** That answer is out. */
   freeAnswer(bytes: number): void;
-  /** Its model need not go on. */
+  /** Its model need not continue. */
   cancel(): void;
   /** Its last answer is out: what is held for it is given back. */
   end(): void;

@@ -27,7 +27,7 @@ export function traceSettings(decisions: TraceDecisions | null, model: string): 
 /**
  * Changes which requests are traced. A setting that is null is given up for that of the level above; other names
  * are refused. All is checked before anything changes. @param body what was sent, whatever it is
- * @throws InferError for a value that is none, or that cannot be
+ * @throws InferError for an invalid value
  */
 export function changeTraceSettings(decisions: TraceDecisions | null, model: string, body: unknown): object {
   if (decisions === null) {

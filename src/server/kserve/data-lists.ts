@@ -11,18 +11,18 @@ const SPACE = 0x20;
 const INPUT_DEPTH = 3;
 /** Lists of one request, of which each input has one: what has more is refused. */
 const MAX_LISTS = 4096;
-/** Bytes of a name that is looked at, each of its letters spelt as \uXXXX. */
+/** Bytes of a name that is read, each of its letters spelt as \uXXXX. */
 const LONGEST_NAME = 36;
 
 /**
- * Finds the lists under `data` of a request's inputs, without parsing it: text that is no JSON may have some, and is refused by
- * whoever reads the rest.
+ * Finds the lists under `data` of a request's inputs, without parsing it: text that is no JSON may have some,
+ * and is refused by the parser of the rest.
  *
  *   {"inputs":[{"name":"A","data":[[1,2],[3,4]]},{"name":"B","data":[5]}]}
  *   1         23                 ^begin       ^end                  ^ ^
  */
 export class DataLists {
-  /** Where each list begins, and the byte behind it. */
+  /** Where each list begins, and the byte after it. */
   readonly lists: [begin: number, end: number][] = [];
   readonly #bytes: Uint8Array;
   #at = 0;
@@ -111,7 +111,10 @@ export class DataLists {
     return Buffer.from(this.#bytes.buffer, this.#bytes.byteOffset + begin, end - begin).toString('latin1');
   }
 
-  /** Everything beside the lists, with `[0]`, `[1]`, ... in their places; null where that is longer than `most` bytes, or the lists are more than are taken. */
+  /**
+   * Everything except the lists, with `[0]`, `[1]`, ... in their places; null where that is longer than
+   * `most` bytes, or the lists are more than are taken.
+   */
   rest(most: number): Uint8Array | null {
     if (this.lists.length > MAX_LISTS) return null;
     const parts: Uint8Array[] = [];

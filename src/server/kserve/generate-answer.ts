@@ -3,7 +3,7 @@ import type { InferParameters, InferResponse, InferTensor } from '../../../callb
 import type { InferModel } from '../../serving/infer-model.js';
 import { jsonOfTensor } from './json-tensors.js';
 
-/** What an answer to a text says beside its tensors, as that of an ensemble of TensorRT-LLM's backend does. */
+/** Parameters of an answer besides its text, as an ensemble of TensorRT-LLM's backend returns them. */
 const NO_SEQUENCE: InferParameters = { sequence_id: 0, sequence_start: false, sequence_end: false };
 
 /**

@@ -156,7 +156,7 @@ function nestedShape(nested: readonly unknown[], count: number, dims: readonly n
   return fits ? shape : null;
 }
 
-/** The input's sizes, with those that are free filled; null: so many elements have no shape. */
+/** The input's sizes, with the free ones filled in; null: no shape fits `count` elements. */
 function filledShape(count: number, dims: readonly number[], isBatched: boolean): number[] | null {
   const fixed = dims.reduce((product, size) => (size === -1 ? product : product * size), 1);
   // Without elements the batch is one of nothing, which the model's configuration allows or not.

@@ -10,9 +10,10 @@ import { generateJson } from './generate-answer.js';
 const SHORT = 2 ** 16;
 
 /**
- * Writes responses as events, in their order. What is short goes out at once, in the turn of the event loop that made it; what is long is
- * written in parts, with turns of others in between, and what comes meanwhile waits. So does all of it for a client that is behind, up
- * to a limit: a model that asks whether there is room makes nothing then.
+ * Writes responses as events, in their order. What is short goes out at once, in the turn of the event loop
+ * that made it; what is long is written in parts, with turns of others in between, and what comes meanwhile
+ * waits. For a slow client everything waits, up to a limit: a model that asks whether there is room makes
+ * nothing then.
  */
 export class GenerateStream {
   readonly #stream: EventStream;

@@ -51,13 +51,13 @@ class Ends {
     return this.#left.signal;
   }
 
-  /** Somebody other than the client ends it. */
+  /** Something other than the client ends it. */
   cancel(): void {
     if (this.#model.endsWhenStopped) this.#stopped.abort();
     else this.#left.abort(requestCancelled().cause);
   }
 
-  /** Nobody reads the answer. */
+  /** The answer is no longer read. */
   leave(reason?: unknown): void {
     this.#left.abort(reason);
   }

@@ -6,7 +6,7 @@ import { jsonOfTensor } from './json-tensors.js';
 import { JsonText, lengthOf } from './json-text.js';
 import type { ReadInfer } from './read-infer.js';
 
-/** An answer, and the headers that tell how to read it. */
+/** An answer, and the headers that describe how to read it. */
 export interface InferBody {
   /** A text where all of it is JSON and short; else parts that follow each other: a long answer is nowhere in one piece. */
   content: string | readonly Uint8Array[];
@@ -16,7 +16,7 @@ export interface InferBody {
 }
 
 /**
- * The answer to a request: JSON, with the tensors that were asked for as binary data behind it.
+ * The answer to a request: JSON, with the tensors that were asked for as binary data after it.
  * @param hold called with bytes that the answer takes, before it takes more @throws InferError, and what `hold` throws
  */
 export async function inferBody(

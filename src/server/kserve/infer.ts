@@ -60,7 +60,7 @@ async function readRequest({ config }: InferModel, sent: SentInfer): Promise<Rea
 
 /** A request whose JSON is parsed, and nothing else of it read. */
 export interface ParsedInfer extends Pick<RequestJson, 'value' | 'lists'> {
-  /** Everything behind the JSON. */
+  /** Everything after the JSON. */
   binary: Uint8Array;
   /** Bytes of memory that are held for it. */
   held: number;

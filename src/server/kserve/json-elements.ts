@@ -23,15 +23,16 @@ const EXACT_DIGITS = 15;
 /** Characters of one number, beyond any that means something. */
 const LONGEST_NUMBER = 4096;
 
-/** How an element that is wrong, and a number of elements that is wrong, is told. */
+/** How a wrong element, and a wrong number of elements, is reported. */
 export interface Refusals {
   ofType(found: string): InferError;
   ofCount(found: string): InferError;
 }
 
 /**
- * Reads a list of JSON of any depth into the bytes of a tensor, some of its text at a time: where a request is long, its parser would
- * hold the thread for as long as it takes, and could not tell 64-bit numbers apart.
+ * Reads a list of JSON of any depth into the bytes of a tensor, some of its text at a time: where a request
+ * is long, its parser would hold the thread for as long as it takes, and could not distinguish 64-bit
+ * numbers.
  *
  *   [[1, 2], [3, 4]]     read(7)  ->  1 2      read(16)  ->  1 2 3 4, true
  *    ^at     ^end
@@ -85,7 +86,7 @@ abstract class Elements {
   /** Reads an element that begins with `byte`, or a part of it. */
   protected abstract readElement(byte: number, stop: number): void;
 
-  /** Goes on with an element of which a part was read. False: it has not ended at `stop`. */
+  /** Continues an element of which a part was read. False: it has not ended at `stop`. */
   protected goOn(_stop: number): boolean {
     return true;
   }
@@ -200,7 +201,7 @@ const NOT_FINITE: ReadonlyMap<string, number> = new Map([
   ['-Inf', Number.NEGATIVE_INFINITY],
 ]);
 
-/** A number of JSON, exact where it is whole; null: it is none, or too large. */
+/** A JSON number, exact where it is whole; null: it is not a number, or too large. */
 function numberOf(text: string): number | bigint | null {
   if (text.length > LONGEST_NUMBER) return null;
   if (/^-?(?:0|[1-9]\d*)$/.test(text)) {
@@ -223,7 +224,7 @@ function isDelimiter(byte: number | undefined): boolean {
   );
 }
 
-/** What stands behind a backslash, and what it means. */
+/** What follows a backslash, and what it means. */
 const ESCAPES: ReadonlyMap<number, number> = new Map(
   [...'"\\/bfnrt'].map((letter, i) => [letter.charCodeAt(0), '"\\/\b\f\n\r\t'.charCodeAt(i)]),
 );
@@ -319,7 +320,7 @@ export class TextElements extends Elements {
     }
   }
 
-  /** The number behind \u; null: it is none. */
+  /** The number after \u; null: it is not a number. */
   #unitAt(at: number): number | null {
     const { bytes } = this;
     if (bytes[at + 1] !== LOWER_U || at + 6 > bytes.length) return null;

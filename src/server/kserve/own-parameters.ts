@@ -20,7 +20,7 @@ export function ownParameters({
   };
 }
 
-/** A number of up to 64 bits; beyond what JavaScript's numbers hold, the largest of these stands for it. */
+/** A number of up to 64 bits; beyond what JavaScript's numbers hold, the largest of these replaces it. */
 export function unsigned(name: string, value: unknown): number {
   if (value === undefined) return 0;
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;

@@ -36,7 +36,7 @@ export interface ReadInfer {
 
 type UnreadTensor = { -readonly [Field in keyof InferTensor]: InferTensor[Field] };
 
-/** An input that lies in shared memory. */
+/** An input in shared memory. */
 export interface SharedInput {
   tensor: UnreadTensor;
   span: SharedSpan;
@@ -55,14 +55,14 @@ export interface RequestParts {
   body: unknown;
   /** Lists that stand in it by their number; null: it is whole. */
   lists: readonly ListText[] | null;
-  /** Everything behind the JSON. */
+  /** Everything after the JSON. */
   binary: Uint8Array;
   regions: RegionAccess;
   signal: AbortSignal;
 }
 
 /**
- * Reads the JSON of a request and the raw tensors behind it, in the order in which the inputs name them:
+ * Reads the JSON of a request and the raw tensors after it, in the order in which the inputs name them:
  *
  *   { inputs: [ A with binary_data_size 64, B with data, C with binary_data_size 8 ] }  |  A: 64 bytes  |  C: 8 bytes
  *
@@ -102,7 +102,7 @@ function objectOf(value: unknown, what: string): Fields {
   throw malformed(`Unable to parse ${what}: an object is expected`);
 }
 
-/** Reads inputs, and hands out the raw tensors behind the JSON, one after the other. */
+/** Reads inputs, and hands out the raw tensors after the JSON, one by one. */
 class InputReader {
   readonly unread: UnreadInput[] = [];
   readonly shared: SharedInput[] = [];
@@ -153,7 +153,7 @@ class InputReader {
     return tensor;
   }
 
-  /** The list whose number stands in its place; undefined: what stands there is what came. */
+  /** The list whose number replaces it; undefined: `data` is what the client sent. */
   #listOf(data: unknown): ListText | undefined {
     return this.#lists === null || !Array.isArray(data) ? undefined : this.#lists[data[0]];
   }

@@ -10,18 +10,19 @@ import { ListText } from './json-tensors.js';
 /** The JSON of a request, as a value. */
 export interface RequestJson {
   value: unknown;
-  /** The size of what was parsed: all of it, or what is left beside the lists. */
+  /** The size of what was parsed: all of it, or what remains without the lists. */
   size: JsonSize;
   parsedBytes: number;
   /**
-   * Lists of `data` that were left out: in the place of each stands a list with its number. Null: none was, `value` is whole.
+   * Lists of `data` that were left out: each was replaced by a list with its number. Null: none was, `value`
+   * is whole.
    */
   lists: readonly ListText[] | null;
 }
 
 /** Bytes of a request that is parsed in one go: a fraction of a millisecond. */
 const SHORT = 2 ** 15;
-/** Bytes of a request beside its lists. */
+/** Bytes of a request without its lists. */
 const LONGEST_REST = 2 ** 20;
 /** Bytes that are looked through in one go. */
 const SLICE = 2 ** 18;
@@ -90,7 +91,7 @@ function checkedSize(bytes: Uint8Array): JsonSize {
 
 /** In front of the digits of a number that is too long for JavaScript's. */
 const MARK = '\u0000';
-/** Takes each text and each number whole, whatever follows: no character is looked at twice. */
+/** Takes each text and each number whole, whatever follows: no character is read twice. */
 const TEXT_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
 const LONG_WHOLE = /^-?\d{16,20}$/;
 const MARKED = /^\0-?\d{16,20}$/;

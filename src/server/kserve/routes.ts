@@ -114,7 +114,7 @@ async function generate(
   });
 }
 
-/** Routes of system shared memory, where clients on this machine have leave to use it. */
+/** Routes of system shared memory, where clients on this machine may use it. */
 const SYSTEM_MEMORY_ROUTES: readonly ProtocolRoute[] = [
   ...['', '/region/{region}'].flatMap((rest) => [
     protocolRoute('get', `/v2/systemsharedmemory${rest}/status`, (c, { sharedMemory }) =>
@@ -138,7 +138,10 @@ const SYSTEM_MEMORY_ROUTES: readonly ProtocolRoute[] = [
   ),
 ];
 
-/** Answers for clients that have no leave: there are no regions, as those hear that clear them at their start. */
+/**
+ * Answers for clients without permission: there are no regions, as clients learn that clear them at their
+ * start.
+ */
 const NO_REGIONS = new SharedRegions({ maxRegions: 0, maxRegionBytes: 0, maxBytes: 0 });
 
 const statusOfRegion = ({ name, key, offset, byteSize }: RegionStatus) => ({
@@ -164,7 +167,10 @@ function regionOf(name: string, body: unknown): RegionStatus {
   return { name, key, offset, byteSize };
 }
 
-/** Routes of shared memory of GPUs: there are no regions, as clients hear that look for them or that clear them at their start. */
+/**
+ * Routes of shared memory of GPUs: there are no regions, as clients learn that look for them or clear them at
+ * their start.
+ */
 function cudaMemoryRoutes(): ProtocolRoute[] {
   const path = '/v2/cudasharedmemory';
   const ofRegion = `${path}/region/{region}`;

@@ -193,14 +193,14 @@ export class InferLane {
         trace: lane.trace,
       });
       await sendAnswer(outgoing, answer, textOf(headers['accept-encoding']));
-      // Nobody reads either of them any more. After a failure somebody may: then they are garbage.
+      // Neither is read any more. After a failure one still may be: then they are left to garbage collection.
       answer.release?.();
       if (isLong) this.#bodies.give(body.buffer);
     });
   }
 }
 
-/** Asks for a caller, and tells in the answer's headers what is left of its limits. */
+/** Checks a caller's limits, and writes what is left of them in the answer's headers. */
 function toldAdmit(quotas: Quotas, caller: Caller, outgoing: ServerResponse): Admit | undefined {
   const admit = quotas.admitOf(caller);
   if (admit === undefined || caller.limits === undefined) return admit;

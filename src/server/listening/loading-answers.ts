@@ -22,8 +22,8 @@ const WELL: Readonly<Record<string, object>> = {
 };
 
 /**
- * Listens before the models of the start are loaded, so that whoever looks at the server learns that it lives and is not ready. It says
- * so to every request, and ends the connection: the next one finds the server that answers.
+ * Listens before the startup models are loaded, so that probes see a live server that is not ready. It
+ * answers every request with that and ends the connection: the next one reaches the full server.
  */
 export async function listenWhileLoading(
   options: HttpSocketOptions & { allowedHosts: AllowedHosts },

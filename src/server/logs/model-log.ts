@@ -9,7 +9,7 @@ import type { ServerLog } from '../web/server-log.js';
  */
 export function logEngines(models: ModelDirectory, log: ServerLog): void {
   const fallbacks = new Map<ServedModel, string | null>();
-  /** What was told of the ranks that are missing. */
+  /** The last report about the missing ranks. */
   const waiting = new Map<ServedModel, string>();
   const logMissing = (model: ServedModel) => {
     const { missing } = model.state;

@@ -57,7 +57,7 @@ export class ListedTools {
     if (!isObject(one) || typeof one.name !== 'string') return;
     const { name, description, inputSchema, annotations } = one;
     if (this.#wanted !== null && !this.#wanted.has(name)) return;
-    // The first of a name stands: a later one may not take its place.
+    // The first of a name is kept: a later one may not replace it.
     if (this.#tools.has(name)) return;
     const fault = faultOf(name, inputSchema);
     if (fault !== null) {

@@ -1,7 +1,7 @@
 import { isObject } from '../../../base/option-values.js';
 import type { CallOutcome } from './tool-server.js';
 
-/** The result of a call as the model reads it: its texts, and a note in the place of what is no text. */
+/** The result of a call as the model reads it: its texts, and a note in place of what is no text. */
 export function outcomeOf(result: Readonly<Record<string, unknown>>): CallOutcome {
   const { content, structuredContent, isError } = result;
   const parts = Array.isArray(content) ? content.map(partText) : [];

@@ -10,7 +10,7 @@ export interface HttpExchange {
   durationMs: number;
 }
 
-/** What a server tells of its requests to whoever counts them. */
+/** What a server reports about its requests for metrics. */
 export interface Metrics {
   /** False: nothing is counted, and there is no GET /metrics. */
   readonly isOn: boolean;

@@ -293,7 +293,10 @@ export class ModelMetrics {
     this.#secondaryUsed = 0;
   }
 
-  /** Notes that the engine runs again, with totals that begin at 0. @param resumed requests of the one before that go on in it */
+  /**
+   * Notes that the engine runs again, with totals that begin at 0.
+   * @param resumed requests of the one before that continue in it
+   */
   engineRestarted(resumed: number): void {
     if (this.#isForgotten) return;
     this.#isReady = true;

@@ -19,7 +19,7 @@ export interface AnswerOptions {
   plan: ChatPlan;
   run: ChoiceRun;
   timings: Timings;
-  /** Where the text of an answer lies: a message of a chat, or `response`. */
+  /** Field that holds the text of an answer: a message of a chat, or `response`. */
   place: 'message' | 'response';
   logProbs: boolean;
   /** The tokens of prompt and answer come back, for a prompt that follows on. */
@@ -133,7 +133,7 @@ export class OllamaAnswer {
   }
 }
 
-/** The answer to a request that asks for nothing but the model's load or end. */
+/** The answer to a request that only asks for the model's load or end. */
 export function answerWithoutText(
   asked: string,
   place: AnswerOptions['place'],

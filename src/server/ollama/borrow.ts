@@ -61,7 +61,7 @@ async function borrowed(
   return null;
 }
 
-/** The request asks for nothing but the model's end: it is let go, and not loaded for that. */
+/** The request only asks for the model's end: it is released, and not loaded for that. */
 export async function letGo({ models, life }: OllamaServices, asked: string): Promise<void> {
   const served = servedUnder(models, asked);
   if (served === undefined && (await storedUnder(life, asked)) === null) throw modelNotFound(asked);

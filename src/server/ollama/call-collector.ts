@@ -46,7 +46,7 @@ export class CallCollector {
     return taken;
   }
 
-  /** Ends the open call. One that was cut off in its arguments is left out: nobody could make it. */
+  /** Ends the open call. A call that was cut off in its arguments is left out: it could not be run. */
   #close(taken: CollectedParts): void {
     const open = this.#open;
     this.#open = null;

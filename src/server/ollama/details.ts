@@ -53,7 +53,7 @@ export function factsOfServed(model: ServedModel): ModelFacts | null {
   try {
     return model.facts?.() ?? null;
   } catch {
-    return null; // the engine's folder is gone from the disk; the model goes on without it
+    return null; // the engine's folder is gone from the disk; the model runs without it
   }
 }
 

@@ -130,7 +130,10 @@ async function infilled(
   return tokens;
 }
 
-/** The prompt behind an earlier conversation. Tokens that a model wants in front of a text are there already. */
+/**
+ * The prompt appended to an earlier conversation. Tokens that a model wants in front of a text are there
+ * already.
+ */
 async function behind(
   context: readonly number[],
   prompt: PromptTokens,

@@ -53,7 +53,8 @@ function callId(count: number): string {
 }
 
 /**
- * A text behind the pictures that come with it, as Ollama has them. @param place name of the field with the pictures
+ * A text after the pictures that come with it, as Ollama has them. @param place name of the field with the
+ * pictures
  * @throws ApiError for pictures of others than the user and tools
  */
 export function withImages(

@@ -1,6 +1,6 @@
 import type { TextPiece } from '../../generation/text-generation.js';
 
-/** Durations of an answer as Ollama tells them, in nanoseconds. */
+/** Durations of an answer as Ollama reports them, in nanoseconds. */
 export interface Durations {
   total_duration: number;
   load_duration: number;
@@ -39,7 +39,7 @@ export class Timings {
     this.#submittedMs = this.#now();
   }
 
-  /** A piece has come. Times of the engine are taken where it tells them: it has not waited for readers. */
+  /** Notes a piece. Uses the engine's times where it reports them: they include no waiting for readers. */
   notePiece({ tokens, timing }: Pick<TextPiece, 'tokens' | 'timing'>): void {
     const now = this.#now();
     if (tokens.length > 0) {

@@ -7,7 +7,7 @@ import { ApiError } from '../web/errors.js';
 export interface FolderAdapter {
   /** Path without links. */
   path: string;
-  /** The folder, without links: whoever reads the files holds each of them against it, once it is open. */
+  /** The folder, with links resolved: each file is checked against it once it is open. */
   root: string;
   /** Words of an error without the folder's own path, which clients need not know. */
   inFolder(text: string): string;
@@ -21,7 +21,7 @@ export interface FolderAdapter {
 export async function adapterInFolder(folder: string, path: string): Promise<FolderAdapter> {
   const root = (await realOf(folder)) ?? folder;
   const whole = isAbsolute(path) ? path : join(root, path);
-  // Whether there is something outside of the folder is not told.
+  // The answer does not reveal whether something exists outside the folder.
   if (!isBelow(root, whole) && !isBelow(folder, whole)) throw outside(path);
   const real = await realOf(whole);
   if (real === null && (await leadsInto(root, dirname(whole)))) throw notFound(path);

@@ -37,7 +37,7 @@ export async function loadAdapter(
 ): Promise<string> {
   const base = baseOf(baseName, replace ? name : null, context.models);
   const adapter = await adapterInFolder(folder, path);
-  // From here to the load nothing is awaited: nobody else can take the name.
+  // Nothing is awaited from here to the load: no other request can take the name.
   checkName(name, replace ? base : null, context);
   try {
     await base.load(name, adapter.path, { replace, signal, within: adapter.root });
@@ -71,7 +71,7 @@ function checkName(name: string, own: AdapterSet | null, { models, platform }: S
   throw new ApiError(400, `The lora adapter '${name}' ${told}`, { ...taken, type: 'InvalidUserInput' });
 }
 
-/** Unloads an adapter; its requests in flight go on. @throws ApiError 404, in vLLM's words */
+/** Unloads an adapter; its requests in flight continue. @throws ApiError 404, in vLLM's words */
 export function unloadAdapter(
   { lora_name: name }: z.output<typeof unloadAdapterSchema>,
   { models }: Pick<AnsweringServices, 'models'>,

@@ -21,7 +21,9 @@ export interface ChatAnswerOptions {
   request: ChatRequest;
   plan: ChatPlan;
   run: ChoiceRun;
-  /** True where the client named the function to call, and so needs no finish reason that tells of the call. */
+  /**
+   * True where the client named the function to call, and so needs no finish reason that reports the call.
+   */
   isNamed: boolean;
   callField: CallField;
   /** Whether the answer may be a call, or has to be one. */
@@ -93,7 +95,7 @@ export class ChatAnswer {
     return echo === '' ? message : { ...message, content: echo + (message.content ?? '') };
   }
 
-  /** Fields about the prompt, beside the choices. */
+  /** Fields about the prompt, next to the choices. */
   #ofPrompt() {
     const { model, request, run } = this.#options;
     const asked = request.prompt_logprobs;

@@ -141,7 +141,7 @@ export class CompletionAnswer {
     };
   }
 
-  /** Log-probs of the generated tokens, behind those of an echoed prompt where they are the first. */
+  /** Log-probs of the generated tokens, after those of an echoed prompt where they are the first. */
   #logProbs(choice: number, entries: readonly TextLogProb[], isFirst: boolean) {
     const { logprobs, echo } = this.#request;
     if (logprobs === undefined) return null;

@@ -101,7 +101,7 @@ export class Envelope {
       return options?.include_usage ? '],"usage":null}\n\n' : ']}\n\n';
     };
     return {
-      /** A chunk. `fields`: `,"name":value` of further fields beside the choices. */
+      /** A chunk. `fields`: `,"name":value` of further fields next to the choices. */
       chunk: (choice: string, fields = ''): string =>
         fields === '' ? `${head()}${choice}${tail()}` : `${head()}${choice}]${fields}${tail().slice(1)}`,
       /** The last chunk, where the usage was asked for; else ''. */

@@ -167,7 +167,7 @@ class InfillAnswer {
         : { stop_type: 'eos', stopping_word: '' };
   }
 
-  /** The fields behind the text. */
+  /** The fields after the text. */
   #end() {
     const { model, request, tokens, maxTokens, isCut, run } = this.#options;
     const detokenizer = model.codec.createDetokenizer({ skipSpecialTokens: false });

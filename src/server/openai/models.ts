@@ -19,7 +19,10 @@ export function modelObject(model: ServedModel) {
   };
 }
 
-/** The same of a model that lies in the folder and is not loaded: how long its context is, its load will tell. */
+/**
+ * The same for a model that lies in the folder and is not loaded: the length of its context is known once it
+ * is loaded.
+ */
 export function storedModelObject({ name: id, modifiedMs }: StoredModel) {
   const created = Math.floor(modifiedMs / 1000);
   return { id, object: 'model', created, owned_by: 'skein', root: id, parent: null };
@@ -49,7 +52,7 @@ function recommended(model: ServedModel): { sampling_defaults?: Record<string, n
   return Object.keys(sampling_defaults).length === 0 ? {} : { sampling_defaults };
 }
 
-/** An adapter's base model, as vLLM tells it: `parent` of an adapter, and `root` of both. */
+/** An adapter's base model, as vLLM reports it: `parent` of an adapter, and `root` of both. */
 function lineage(model: ServedModel): { root: string; parent: string | null } {
   const base = model.kind === 'generator' ? model.base : undefined;
   return { root: base ?? model.id, parent: base ?? null };

@@ -16,7 +16,7 @@ export interface ChatServedCall extends ServedCall {
   error: string | null;
 }
 
-/** What stands between the texts of two passes. */
+/** Separator between the texts of two passes. */
 const GAP = '\n\n';
 
 interface ServedChatOptions {

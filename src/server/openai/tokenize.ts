@@ -152,7 +152,7 @@ async function tokensOf(
   return truncatedPrompt(found, request, model, completionLimit(request));
 }
 
-/** Tokens of a conversation for an answer that tells of them all, whose memory is counted. */
+/** Tokens of a conversation for an answer that lists them all, whose memory is counted. */
 async function conversationTokens(
   context: AnsweringServices,
   model: ServedGenerator,

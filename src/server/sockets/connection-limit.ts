@@ -3,7 +3,10 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { ApiError } from '../web/errors.js';
 
-/** Number of connections beyond the limit that are let in to be told so; further ones are closed without a word. */
+/**
+ * Number of connections beyond the limit that are accepted to be refused with a reason; further ones are
+ * closed silently.
+ */
 const SURPLUS = 256;
 /** Milliseconds that such a connection may take to send its request. */
 const SURPLUS_MS = 5_000;
@@ -12,7 +15,7 @@ const RETRY_AFTER_S = 5;
 const KEPT_FILES = 64;
 /** Share of a low limit that is kept at most. */
 const KEPT_SHARE = 1 / 8;
-/** Share of the kept files that connections may have to be told so. */
+/** Share of the kept files for connections that are refused with a reason. */
 const TOLD_SHARE = 1 / 2;
 /** Milliseconds between two reports of a lack of files. */
 const REPORT_MS = 60_000;

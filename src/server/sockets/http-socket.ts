@@ -54,8 +54,8 @@ export interface HttpSocketOptions {
 export type AnswerHttp = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
 
 /**
- * The listening socket of a server, with the number of its connections. What answers its requests may change: while models are loaded
- * they are told so.
+ * The listening socket of a server, with the number of its connections. The handler of its requests may
+ * change: while models load, it answers that they do.
  */
 export class HttpSocket {
   readonly #server: Server;

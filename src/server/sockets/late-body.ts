@@ -10,7 +10,7 @@ const REST_MS = 2000;
  *   client   headers, body ... body ......... body | reads
  *   server           refusal is ready, body dropped  `--> refusal, end of the connection
  *
- * Where the connection stays open, Node.js receives and drops the rest behind the answer.
+ * Where the connection stays open, Node.js receives and drops the rest after the answer.
  */
 export function answerAfterBody(incoming: IncomingMessage, outgoing: ServerResponse, restMs = REST_MS): void {
   if (incoming.complete || !isLast(incoming)) return;

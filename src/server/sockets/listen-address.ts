@@ -22,7 +22,7 @@ export async function checkAddress(host: string, port: number, option?: string):
   return address;
 }
 
-/** Tells why a server cannot listen, with host and port. @param option that chooses the port */
+/** States why a server cannot listen, with host and port. @param option that chooses the port */
 export function listenError(
   error: NodeJS.ErrnoException,
   host: string,

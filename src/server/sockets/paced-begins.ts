@@ -18,8 +18,9 @@ export interface LoopClock {
 const LOOP: LoopClock = { now: () => performance.now(), nextTurn: (callback) => void setImmediate(callback) };
 
 /**
- * Begins requests for some milliseconds at a time. Node.js begins all that lie in its sockets in one turn of the event loop: a crowd of
- * hundreds would hold up everybody for as long as all of them take, tokens of others and /health included.
+ * Begins requests for some milliseconds at a time. Node.js begins all that lie in its sockets in one turn of
+ * the event loop: hundreds of them would delay everything else for as long as all of them take, tokens of
+ * others and /health included.
  *
  *   turn      1              2              3
  *   arrive    A B C D E      F  GET
@@ -35,7 +36,7 @@ export class PacedBegins {
   #isAskingFirst = true;
   /** Time of the first request begun in this turn; null: none was. */
   #startMs: number | null = null;
-  /** True where the end of this turn will be told. */
+  /** True where the end of this turn will be signalled. */
   #isTurning = false;
 
   constructor(begin: Begin, clock: LoopClock = LOOP) {
@@ -70,7 +71,7 @@ export class PacedBegins {
   #next(): void {
     if (!this.#hasTime()) return;
     for (let next = this.#shift(); next !== undefined; next = this.#shift()) {
-      // Nobody waits for the answer of one whose connection is gone.
+      // A request whose connection is gone needs no answer.
       if (next[1].destroyed) continue;
       this.#begin(...next);
       return;

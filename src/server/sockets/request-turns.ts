@@ -1,24 +1,26 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Most requests that may wait behind the one in progress on their connection; what comes behind them is not answered. */
+/**
+ * Most requests that may wait after the one in progress on their connection; any after them are not answered.
+ */
 export const MAX_WAITING = 64;
-/** Most requests that a connection may send behind those: then it ends at once. */
+/** Most requests that a connection may send after those: then it ends at once. */
 export const MAX_DROPPED = 4096;
 
-/** Requests of a connection behind the one in progress. */
+/** Requests of a connection after the one in progress. */
 interface Line {
   waiting: [IncomingMessage, ServerResponse][];
-  /** Requests behind those that wait, which nobody answers. */
+  /** Number of requests after the waiting ones, which are never answered. */
   dropped: number;
 }
 
 type Begin = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
 
 /**
- * Begins one request of a connection at a time: pipelined ones wait until the one in front is answered. Node.js would
- * begin all requests in a packet, even a thousand, and at the connection's end tells only the one whose answer is being
- * sent: memory of the others would be held for ever.
+ * Begins one request of a connection at a time: pipelined ones wait until the one in front is answered.
+ * Node.js would begin all requests in a packet, even a thousand, and at the connection's end notifies only
+ * the one whose answer is being sent: memory of the others would never be released.
  *
  *   sent       A B C                        connection ends
  *   answered   AAAAAAAA BBBBBB              C is dropped: nothing of it was begun

@@ -10,8 +10,8 @@ export interface WebSocketsOptions {
 }
 
 /**
- * Parts of a message, by frames and by reads from the socket, that wait for its end: each takes some hundred bytes beside its content. A
- * message of the default length in packets of an Ethernet has fewer.
+ * Parts of a message, by frames and by reads from the socket, that wait for its end: each takes some hundred
+ * bytes in addition to its content. A message of the default length in packets of an Ethernet has fewer.
  */
 const MAX_FRAGMENTS = 4096;
 const MAX_CHUNKS = 64 * 1024;

@@ -3,7 +3,7 @@ import type { ParentDecision } from './telemetry/open-telemetry.js';
 /** Which requests are traced. Source: Triton's trace extension. */
 export interface TraceSettings {
   isOn: boolean;
-  /** One of so many requests; 0: none but those whose client traces them. */
+  /** Traces one request in `rate`; 0: only those whose client traces them. */
   rate: number;
   /** Traces that may still be begun; -1: any number. */
   count: number;

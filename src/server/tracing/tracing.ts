@@ -22,13 +22,13 @@ export class Tracing {
     this.decisions = decisions;
   }
 
-  /** The span of a request that is traced; null: it is not. Whoever begins it ends it. */
+  /** The span of a request that is traced; null: it is not. The caller that begins it ends it. */
   begin({ name, startMs, attributes, model, ...context }: IncomingRequest): TraceSpan | null {
     if (!this.decisions.decide(this.#source.decisionOf(context), model)) return null;
     return this.#source.begin(context, name, startMs, attributes);
   }
 
-  /** Sends what was not sent yet. Never rejects: nobody could do anything about it. */
+  /** Sends what was not sent yet. Never rejects: a caller could not react to it. */
   async close(): Promise<void> {
     await this.#source.close().catch(() => {});
   }

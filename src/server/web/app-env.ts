@@ -22,7 +22,7 @@ export type AppEnv = {
     parting?: PromptParting;
     /** Adds up what models compute for the request, for its line in the access log. */
     tally: AnswerTally;
-    /** Asks whether the caller's limits allow an answer; absent: nobody counts what the caller takes. */
+    /** Asks whether the caller's limits allow an answer; absent: there are no limits to count against. */
     admit?: Admit;
     /** The request's span; absent: it is not traced. */
     trace?: TraceSpan;

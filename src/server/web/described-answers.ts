@@ -166,7 +166,7 @@ export const envelope = <Kind extends string>(object: Kind, idPrefix: string) =>
   ),
 });
 
-/** Fields of a choice beside its text. */
+/** Fields of a choice besides its text. */
 export const choiceFields = {
   token_ids: about(z.array(z.int()).optional(), 'With `return_token_ids`: the tokens generated.'),
   seed: about(

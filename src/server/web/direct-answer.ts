@@ -16,7 +16,7 @@ export function directAnswer(
   return new Response(null, { headers });
 }
 
-/** Sends the bodies of direct answers. It stands around all others, so that their headers are there. */
+/** Sends the bodies of direct answers. It wraps all other middleware, so that their headers are there. */
 export const sendDirectAnswers: MiddlewareHandler<AppEnv> = async (c, next) => {
   await next();
   const body = c.get('directBody');

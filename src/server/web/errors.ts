@@ -101,7 +101,7 @@ export class ApiError extends SkeinError {
 /** Seconds after which a client refused for lack of room may try again. */
 const RETRY_AFTER_S = 1;
 
-/** Longest time to tell, in seconds: OpenAI's clients ignore a minute and more. */
+/** Longest time to report, in seconds: OpenAI's clients ignore a minute and more. */
 const MAX_RETRY_AFTER_S = 30;
 
 /** Whole seconds for the Retry-After header. */
@@ -110,7 +110,7 @@ function retryAfter(waitMs: number | null): string {
   return String(Math.min(Math.max(seconds, RETRY_AFTER_S), MAX_RETRY_AFTER_S));
 }
 
-/** Error for a client that left: nobody reads it, but access log and metrics tell it. */
+/** Error for a client that left: it is never sent, but the access log and metrics record it. */
 export function clientLeft(): ApiError {
   return new ApiError(499, 'The client closed the request.', { code: 'client_closed_request' });
 }
@@ -170,7 +170,7 @@ function storeError(error: StoreError): ApiError {
   return new ApiError(503, TOLD_OF_STORES[kind], { code, cause: error, ...(headers && { headers }) });
 }
 
-/** What clients are told; names of streams and keys are in the log. */
+/** Messages for clients; names of streams and keys are in the log. */
 const TOLD_OF_STORES: Readonly<Record<StoreError['kind'], string>> = {
   away: 'What is stored cannot be reached now: the NATS server that keeps it does not answer.',
   full: 'There is no room for more: the NATS server that keeps what is stored is full.',

@@ -24,8 +24,9 @@ export const DEFAULT_EVENT_STREAM_OPTIONS: Readonly<EventStreamOptions> = {
 };
 
 /**
- * A body of server-sent events, or of lines. While the reader is behind, the writer must pause: the tokens of a request then gather
- * in its own queue, which the request's length bounds, and leave as one frame when the reader comes back.
+ * A body of server-sent events, or of lines. While the reader lags, the writer must pause: the tokens of a
+ * request then gather in its own queue, which the request's length bounds, and leave as one frame when the
+ * reader comes back.
  *
  * With a connection only the first frames take the way through the body, by which the HTTP library sends the headers.
  * Once these are out and the library waits for more, frames are written to the connection itself, which costs a
@@ -50,7 +51,7 @@ export class EventStream {
 
   /**
    * @param onGone called once when the reader leaves or is cut off.
-   * @param onDrain called when a reader that was behind reads again.
+   * @param onDrain called when a slow reader reads again.
    * @param connection connection that the body is sent on; null: none. It is closed where its reader is cut off. (An error
    * in the stream itself, which is what a reader without a connection gets, the HTTP library would print as a fault of
    * its own.)
@@ -97,13 +98,13 @@ export class EventStream {
     return this.#isBehind;
   }
 
-  /** Writes whole frames. Returns false where the reader is behind: the writer then waits for `onDrain`. */
+  /** Writes whole frames. Returns false where the reader lags: the writer then waits for `onDrain`. */
   write(frames: string): boolean {
     if (this.#closed) return true;
     this.#lastWriteMs = performance.now();
     const connection = this.#direct();
     if (connection !== null) {
-      // A closed connection tells the body's reader so in a moment.
+      // A closed connection soon reports this to the body's reader.
       if (connection.destroyed || connection.write(frames)) return true;
       if (!this.#isBehind) connection.once('drain', () => this.#release());
       this.#fallBehind();

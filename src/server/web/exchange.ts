@@ -9,7 +9,7 @@ import { noteWarning, type Warn } from './warnings.js';
 /** Names the engine that is to answer, by its system_fingerprint. */
 export const ENGINE_HEADER = 'x-skein-engine';
 
-/** Services behind every exchange. */
+/** Services that every exchange uses. */
 export interface ExchangeServices {
   log: ServerLog;
   /** Registry of the requests that are being answered. */

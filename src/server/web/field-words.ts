@@ -13,7 +13,10 @@ export function fieldsOf(route: TextRoute, names: OtherNames = []): CallField {
   return (name) => renamed(fieldOfOption(name, route), names);
 }
 
-/** The same where the tools that a model is told of are not those of the request, by the paths that they have there. */
+/**
+ * The same where the tools that a model receives are not those of the request, by the paths that they have
+ * there.
+ */
 export function withPlaces(callField: CallField, places: readonly string[]): CallField {
   return (name) => callField(name.replace(/^tools\[(\d+)\]/, (tool, index) => places[Number(index)] ?? tool));
 }

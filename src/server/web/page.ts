@@ -4,11 +4,11 @@ import { ApiError } from './errors.js';
 /** What a client asks of a list. */
 export interface PageQuery {
   limit: number;
-  /** Id of the item behind which the page begins. */
+  /** Id of the item after which the page begins. */
   after?: string | undefined;
 }
 
-/** A page of a list, as OpenAI's clients turn them. @throws ApiError 404 where `after` is none of the list. */
+/** A page of a list, as OpenAI's clients turn them. @throws ApiError 404 where `after` is not in the list. */
 export function pageOf<Item extends { id: string }>(
   items: readonly Item[],
   query: PageQuery,
@@ -18,7 +18,11 @@ export function pageOf<Item extends { id: string }>(
   return listJson(data, hasMore, itemJson);
 }
 
-/** The items of a page. @param owner what has the list, for errors. @throws ApiError 404 where `after` is none of the list. */
+/**
+ * The items of a page.
+ * @param owner what has the list, for errors.
+ * @throws ApiError 404 where `after` is not in the list.
+ */
 export function pageItems<Item extends { id: string }>(
   items: readonly Item[],
   { limit, after }: PageQuery,

@@ -61,8 +61,8 @@ export class RequestRegistry {
   }
 
   /**
-   * Cancels the caller's requests of this id and returns their number. Requests of other API keys are left alone, and
-   * nobody learns whether there are any.
+   * Cancels the caller's requests of this id and returns their number. Requests of other API keys are left
+   * alone, and their existence is not revealed.
    */
   cancel(id: string, { name }: Caller): number {
     const own = [...(this.#byId.get(id) ?? [])].filter(({ caller }) => caller === name);

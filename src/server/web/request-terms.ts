@@ -18,11 +18,14 @@ export interface RequestTerms {
   memory: RequestMemory;
   /** True for a request of a batch: those of clients that wait go first. Absent: it is none. */
   isBatch?: boolean;
-  /** Adds up what its answers take, for the access log; absent: nobody does. */
+  /** Adds up what its answers take, for the access log; absent: that is not counted. */
   tally?: AnswerTally | undefined;
-  /** Asks whether its caller's limits allow the answers; absent: nobody counts what the caller takes. */
+  /** Asks whether its caller's limits allow the answers; absent: there are no limits to count against. */
   admit?: Admit | undefined;
-  /** Called where its prompt stops being an earlier one although most of the rest is the same; absent: nobody asks. */
+  /**
+   * Called where its prompt diverges from an earlier one although most of the rest is the same; absent: that
+   * is not detected.
+   */
   onParting?: ((parting: PromptParting) => void) | undefined;
   /** Fingerprint of the engine that is to answer; absent: any of the model. */
   engine?: string | undefined;

@@ -95,7 +95,7 @@ export interface RouteDefinition<Services, Body, Params, Query, Form> {
   examples?: Readonly<Record<string, unknown>>;
   /** Answers, made when the description is asked for and not at the start. */
   responses: () => Responses | Promise<Responses>;
-  /** True where no API key is needed: the route tells nothing of the models and changes nothing. */
+  /** True where no API key is needed: the route reveals nothing about the models and changes nothing. */
   open?: boolean;
   /** True where the `model` of the body, or of the query, is loaded for the request if it lies in the folder of models. */
   loadsModel?: boolean;
@@ -186,7 +186,9 @@ function routeOf<
   };
 }
 
-/** Validates a body, and has its unknown fields told with the answer and in the log. @throws ApiError 400. */
+/**
+ * Validates a body, and has its unknown fields reported with the answer and in the log. @throws ApiError 400.
+ */
 function bodyOf(schema: z.ZodObject, json: unknown, c: Context<AppEnv>, context: RouteServices): unknown {
   return parseBody(schema, json, context.unknownFields, (unknown) => {
     c.set('unknownFields', unknown);

@@ -2,9 +2,9 @@ import type { ModelDirectory } from '../../serving/model-directory.js';
 import type { EngineStatus, ModelState } from '../../serving/model-state.js';
 
 /**
- * Status in /health. A server that is ready or degraded should be given work: a degraded one has some models that do
- * not run. One that is loading has not loaded all models yet that it starts with, and one that is disconnected reaches
- * nobody who would do its work.
+ * Status in /health. A server that is ready or degraded should be given work: a degraded one has some models
+ * that do not run. One that is loading has not yet loaded all its startup models, and one that is
+ * disconnected reaches no worker.
  */
 export type ServerStatus = EngineStatus | 'degraded' | 'draining' | 'loading' | 'disconnected';
 
@@ -23,9 +23,9 @@ export class ServerState {
   #drainEndsMs: number | null = null;
 
   /**
-   * @param starting names of models that the start of the server has not loaded yet; null: the start is over
+   * @param starting names of startup models that are not loaded yet; null: the start is over
    * @param isLooking what it does where it has no names yet, as a clause
-   * @param whyCutOff why it reaches nobody who does its work, as a clause; null: it does
+   * @param whyCutOff why it reaches no worker, as a clause; null: it reaches one
    */
   constructor(
     models: ModelDirectory,
@@ -62,7 +62,7 @@ export class ServerState {
     const all = this.#models.list().map(({ state }) => state.status);
     const some = (status: EngineStatus) => all.includes(status);
     if (all.every((status) => status === 'ready')) return 'ready';
-    // Requests wait for a worker, and only who gets them can tell that one is wanted.
+    // Requests wait for a worker, and only a server that receives them can report that one is wanted.
     const isAnyAway = this.#models.list().some(({ state }) => state.isAway);
     if (some('ready') || isAnyAway) return 'degraded';
     return some('restarting') ? 'restarting' : 'failed';
@@ -92,7 +92,7 @@ export class ServerState {
     return this.#models.list().reduce((sum, { state }) => sum + state.restarts, 0);
   }
 
-  /** Most milliseconds until this process has ended; null where that was not told. */
+  /** Most milliseconds until this process has ended; null where that is unknown. */
   get drainEndsInMs(): number | null {
     return this.#drainEndsMs === null ? null : Math.max(0, this.#drainEndsMs - performance.now());
   }

@@ -4,10 +4,11 @@ import type { ServerResponse } from 'node:http';
 export interface StreamConnection {
   readonly headersSent: boolean;
   readonly destroyed: boolean;
-  /** True while the reader is behind; 'drain' tells when it no longer is. */
+  /** True while the reader lags; 'drain' reports that it no longer does. */
   readonly writableNeedDrain: boolean;
   /**
-   * Sends text, at the latest when the present turn of the event loop ends. Returns false where the reader is behind.
+   * Sends text, at the latest when the present turn of the event loop ends. Returns false where the reader
+   * lags.
    */
   write(text: string): boolean;
   /** Sends all written text at once. */

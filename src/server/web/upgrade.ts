@@ -27,8 +27,9 @@ export function upgradeOf(incoming: IncomingMessage | undefined): Upgrade | unde
 }
 
 /**
- * A request for a WebSocket on its way through the app, whose checks are those of every request. A refusal is a plain answer, behind which
- * the connection ends. A route that accepts it sends no answer: the handshake follows once all of the app is done with the request.
+ * A request for a WebSocket on its way through the app, whose checks are those of every request. A refusal is
+ * a plain answer, after which the connection ends. A route that accepts it sends no answer: the handshake
+ * follows once all of the app is done with the request.
  *
  *   Node.js: upgrade --> begin --> app --+-- accept --> hand over --> handshake, messages
  *                                        '-- 401, 403, 404 ... --> end of the connection
@@ -37,7 +38,7 @@ export class Upgrade {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   readonly connection: Socket;
-  /** What came behind the headers. */
+  /** What came after the headers. */
   readonly head: Buffer;
   #serve: ServeSocket | null = null;
 
@@ -50,7 +51,10 @@ export class Upgrade {
     upgrades.set(incoming, this);
   }
 
-  /** Null where the answer to a request in front of it is not out: its connection is cut then, since nobody pipelines an upgrade. */
+  /**
+   * Null where the answer to an earlier request is not out: its connection is cut then, since clients do not
+   * pipeline an upgrade.
+   */
   static begin(incoming: IncomingMessage, connection: Socket, head: Buffer): Upgrade | null {
     // Node.js has taken its own listener away.
     connection.on('error', () => connection.destroy());
@@ -87,7 +91,7 @@ export class Upgrade {
     return this.#serve;
   }
 
-  /** Node.js tells so only of answers that it has made itself. */
+  /** Emits 'close', which Node.js does only for answers that it has made itself. */
   #endExchange(): void {
     if (this.outgoing.closed) return;
     Object.defineProperty(this.outgoing, 'closed', { value: true });

@@ -2,21 +2,24 @@ import type { Context } from 'hono';
 import { UNKNOWN_FIELDS_HEADER } from '../../schemas/unknown-fields.js';
 import type { AppEnv } from './app-env.js';
 
-/** Header of an answer that tells what of the request had no effect, or was changed. */
+/** Header of an answer that states what of the request had no effect, or was changed. */
 const WARNING_HEADER = 'x-skein-warning';
 
 /** Most characters of the header: clients and proxies refuse answers whose headers are long. */
 const MAX_HEADER = 1024;
 
-/** Tells a client, and the log, what of its request has no effect or was changed, where the request is served all the same. */
+/**
+ * Reports to the client and the log which part of a request has no effect or was changed, where the request
+ * is served all the same.
+ */
 export type Warn = (text: string) => void;
 
-/** Tells of several. */
+/** Reports several warnings. */
 export function warnOfAll(texts: readonly string[], warn: Warn): void {
   for (const text of texts) warn(text);
 }
 
-/** Tells that parts of a request of these types were left out, where there are any. */
+/** Warns that parts of a request of these types were left out, where there are any. */
 export function warnOfTypes(
   parts: 'Tools' | 'Items' | 'Blocks',
   types: readonly (string | undefined)[],
@@ -48,7 +51,7 @@ function headerText(text: string): string {
   return escaped.length <= MAX_HEADER ? escaped : `${escaped.slice(0, MAX_HEADER - 3)}...`;
 }
 
-/** Tells a client in a header, of an error too, which fields of its body nobody knows. */
+/** Lists the unknown fields of a client's body in a header, of an error too. */
 export async function tellUnknownFields(c: Context<AppEnv>, next: () => Promise<void>): Promise<void> {
   await next();
   const unknown = c.get('unknownFields');

@@ -15,7 +15,7 @@ export interface AdapterInfo {
   readonly created: number;
 }
 
-/** What the program is told of an adapter: nothing but this. */
+/** The fields of an adapter that the program receives: nothing but these. */
 export function infoOf({ name, path, rank, modules, bytes, created }: AdapterInfo): AdapterInfo {
   return { name, path, rank, modules, bytes, created };
 }

@@ -11,7 +11,10 @@ import type { AdapterToRead, ReadAdapter } from './adapter-reader.js';
 /** Bytes of the adapter that was read before: this thread needs them no more. */
 let handedOver = 0;
 
-/** Entry of the thread that reads adapters. They go on in shared memory: one of a gigabyte would be copied in a second. */
+/**
+ * Entry of the thread that reads adapters. They are passed on in shared memory: one of a gigabyte would be
+ * copied in a second.
+ */
 answerJobs(({ path, config, limits, within }: AdapterToRead): ReadAdapter => {
   noteFreed(handedOver);
   handedOver = 0;
@@ -24,7 +27,7 @@ answerJobs(({ path, config, limits, within }: AdapterToRead): ReadAdapter => {
 /** Characters of a sentence about a file, which may have names of any length. */
 const LONGEST_SENTENCE = 4096;
 
-/** Files may be anything: what they bring about is told in a sentence of some length. */
+/** Files may be anything: an error that they cause is reported in a sentence of bounded length. */
 function opened<T>(path: string, open: () => T): T {
   try {
     return open();

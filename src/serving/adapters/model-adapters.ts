@@ -39,7 +39,7 @@ export interface AdapterBase {
   model: TextModel;
   config: ModelConfig;
   room: AdapterRoom;
-  /** Tells that no more requests with this adapter will come. */
+  /** Announces that no more requests with this adapter will come. */
   forget(taskId: bigint): void;
   /** Numbers of the adapters of requests in flight. */
   inFlight(): { running: ReadonlySet<bigint>; waiting: ReadonlySet<bigint> };
@@ -91,7 +91,7 @@ export class ModelAdapters {
     return this.#loaded.has(name) || this.#reading.has(name);
   }
 
-  /** @throws AdapterError where there is none of this name */
+  /** @throws AdapterError where no adapter has this name */
   get(name: string): LoadedAdapter {
     const adapter = this.#loaded.get(name);
     if (adapter !== undefined) return adapter;
@@ -102,7 +102,7 @@ export class ModelAdapters {
 
   /**
    * Reads an adapter and takes it in. @param path a folder of PEFT, a GGUF file of llama.cpp, or a folder with one
-   * @param replace takes the place of one of this name; its requests in flight go on as they began
+   * @param replace replaces one of this name; its requests in flight continue as they began
    * @param within a folder, without links, in which its files have to lie; default: they may lie anywhere
    * @throws AdapterError; CheckpointError for files that are no such adapter; HelperBusyError
    */
@@ -146,7 +146,10 @@ export class ModelAdapters {
     return readAdapterInputs(inputs, { model: config, maxRank: room.maxRank, maxBytes: room.maxBytes });
   }
 
-  /** From now on no request finds the adapter; those in flight go on. @throws AdapterError where there is none of this name */
+  /**
+   * From now on no request finds the adapter; those in flight continue.
+   * @throws AdapterError where no adapter has this name
+   */
   unload(name: string): LoadedAdapter {
     const adapter = this.get(name);
     this.#loaded.delete(name);

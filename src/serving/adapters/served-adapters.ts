@@ -10,7 +10,7 @@ export function servedAdapters(base: ServedModel): ServedGenerator[] {
   return (base.adapters?.list() ?? []).map((adapter) => servedAs(base, adapter));
 }
 
-/** Models, each with its adapters behind it. */
+/** Models, each followed by its adapters. */
 export function withAdapters(models: readonly ServedModel[]): ServedModel[] {
   return models.flatMap((model) => [model, ...servedAdapters(model)]);
 }

@@ -72,7 +72,7 @@ export class BatchTrace {
     this.#batch.end(endMs);
   }
 
-  /** Parts as long as the instance says, one behind the other. */
+  /** Consecutive parts, as long as the instance reports. */
   #setParts(compute: TraceSpan, { inputNs, inferNs, outputNs }: BatchTimes): void {
     let atMs = this.#beganMs;
     for (const [name, ns] of [

@@ -281,7 +281,7 @@ export class BatchedModel implements InferModel {
     }
   }
 
-  /** Nobody waits for the request any more: its model, which may have many answers left, is told. */
+  /** The request is no longer awaited: its model, which may have many answers left, is notified. */
   #cancel(entry: BatchedEntry, batch: Batch, instance: ModelInstance): void {
     const given = this.#given.find(batch);
     if (given === undefined) return;

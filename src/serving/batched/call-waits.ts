@@ -49,7 +49,7 @@ export class CallWaits<Model extends CalledModel> {
     }
   }
 
-  /** The batch is done, or was lost: nobody waits there any more. */
+  /** The batch is done, or was lost: its calls are no longer awaited. */
   end(batch: number): void {
     const running = this.#batches.get(batch);
     if (running === undefined) return;

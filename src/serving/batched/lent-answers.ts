@@ -6,8 +6,8 @@ const MIN_BYTES = 16 * 1024;
 const NOT_LENT = { lease: () => undefined, end: () => {} };
 
 /**
- * Memory for the answers of batches: a batch takes it to the instance's thread, the answers bring it back, and when nobody reads them
- * any more it is there for another batch. So answers of megabytes are no garbage.
+ * Memory for the answers of batches: a batch takes it to the instance's thread, the answers bring it back,
+ * and once they are no longer read it is free for another batch. So answers of megabytes are no garbage.
  *
  *   memoryFor -> batch -> answers -> share -> lease  for each response --release--.
  *       ^                                                                         |
@@ -28,7 +28,7 @@ export class LentAnswers {
     this.#pool?.keep(maxKept);
   }
 
-  /** Memory in which the answers of so many rows probably fit; null: the worker makes its own. */
+  /** Memory in which the answers of `rows` rows probably fit; null: the worker makes its own. */
   memoryFor(rows: number): ArrayBuffer | null {
     const bytes = Math.ceil(this.#bytesPerRow * rows);
     return this.#pool === null || bytes < MIN_BYTES ? null : this.#pool.take(bytes);
@@ -38,7 +38,9 @@ export class LentAnswers {
     this.#bytesPerRow = bytes / Math.max(1, rows);
   }
 
-  /** Each response of a message leases its bytes, if they are worth it; `end` is called behind the last one. */
+  /**
+   * Each response of a message leases its bytes, if they are worth it; `end` is called after the last one.
+   */
   share({ buffer }: Uint8Array): { lease: () => (() => void) | undefined; end: () => void } {
     if (this.#pool === null || buffer.byteLength < MIN_BYTES) return NOT_LENT;
     let left = 1;

@@ -26,7 +26,7 @@ export class ModelCalls {
     instance: ModelInstance,
   ): Promise<void> {
     const { restarts } = instance;
-    // A worker that is started anew numbers its calls anew: they are not those of the one before.
+    // A restarted worker numbers its calls from the start: they are not those of the one before.
     const answer = (responses: readonly ModelCallResponse[] | null, error: string | null) => {
       if (restarts === instance.restarts) instance.send({ type: 'called', call, responses, error });
     };

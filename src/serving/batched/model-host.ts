@@ -17,8 +17,8 @@ import type { Batch } from './batched-former.js';
 /** Batches that an instance may have: one that it runs and one that waits, so that it never waits for this thread. */
 export const BATCHES_AHEAD = 2;
 /**
- * One that waits saves the way to this thread and back, some tenths of a millisecond: behind batches that take longer than this, it is taken
- * back, and the batcher decides anew.
+ * A waiting batch saves the way to this thread and back, some tenths of a millisecond. Where the batches
+ * before it take longer than this, it is taken back, and the batcher decides again.
  */
 const RECALL_AFTER_MS = 5;
 /** Requests that wait or run, where the configuration sets no limit. */

@@ -112,8 +112,8 @@ export class ModelReplies {
 }
 
 /**
- * In another turn: what else there is to do in this process comes between the answers of a model that has many; and not before whoever
- * reads them has room for more. @param rooms resolve when there is
+ * Asks in another turn, so that other work of this process runs between the answers of a model that has many,
+ * and not before their reader has room for more. @param rooms resolve when there is
  */
 function askForMore(instance: ModelInstance, rooms: readonly Promise<void>[]): void {
   const { restarts } = instance;

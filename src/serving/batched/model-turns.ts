@@ -68,7 +68,10 @@ export class ModelTurns implements InstanceTurns {
     this.#limits.go();
   }
 
-  /** The batch of an instance asks another model. @returns to be called with the answer: resolves when the code may go on */
+  /**
+   * The batch of an instance asks another model.
+   * @returns to be called with the answer: resolves when the code may continue
+   */
   waitForCall(index: number): () => Promise<void> {
     const instance = this.#instances.get(index)!;
     const { turn } = instance;

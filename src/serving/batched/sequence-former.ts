@@ -15,7 +15,7 @@ import type { Batch } from './batched-former.js';
 
 /** A sequence as the batcher knows it. */
 export interface KeyedSequence extends InferSequence {
-  /** Of its owner and its id: nobody finds another one's sequence. */
+  /** Made of its owner and its id: a sequence of another owner cannot be found. */
   readonly key: SequenceKey;
 }
 
@@ -29,7 +29,7 @@ export function keyedSequence(sequence: InferSequence, owner = ''): KeyedSequenc
   return { ...sequence, key: `${owner}\0${typeof id === 'bigint' ? 'number' : 'text'} ${id}` };
 }
 
-/** Sequences of a model, as GET /stats/models/stream and the metrics tell them. */
+/** Sequences of a model, as GET /stats/models/stream and the metrics report them. */
 export interface SequenceCounts {
   /** Those that an instance has a place for. */
   live: number;
@@ -47,7 +47,10 @@ export class SequenceFormer implements BatchFormer<BatchedEntry, Batch> {
   /** The latest id that was made for a request without one. */
   #ownId = 0n;
 
-  /** @param onEnded told of sequences that are over without their END, before the next batch of their instance */
+  /**
+   * @param onEnded called for sequences that are over without their END, before the next batch of their
+   * instance
+   */
   constructor(
     config: ModelConfig,
     instances: number,
@@ -108,7 +111,7 @@ export class SequenceFormer implements BatchFormer<BatchedEntry, Batch> {
     this.#noteOver();
   }
 
-  /** The model has put requests of a batch back, which is told before the batch is settled. */
+  /** The model has put requests of a batch back, which is reported before the batch is settled. */
   putAgain(entry: BatchedEntry): void {
     this.#batcher.putAgain(entry as SequenceEntry);
   }

@@ -34,7 +34,8 @@ interface Counts {
 }
 
 /**
- * A model before which a cache stands: a request that was answered before is answered from it, and never reaches the model's queue.
+ * A model with a response cache: a request that was answered before is answered from it, and never reaches
+ * the model's queue.
  *
  *   infer -> key -+- found --> a copy of the answer
  *                 '- else ---> the model -> answer -> client, and a copy into the cache
@@ -139,7 +140,7 @@ export class CachedModel implements InferModel {
     this.#counts.hitNs += lookupNs;
     this.#counts.lastHit = Date.now();
     const place = this.#begin();
-    // Nobody is answered while still asking.
+    // A caller never receives its answer while it is still asking.
     queueMicrotask(() => {
       this.#counts.hitRequestNs += nsSince(startMs);
       this.#settle(place, () => {
@@ -156,7 +157,7 @@ export class CachedModel implements InferModel {
     try {
       this.#model.infer(request, {
         response: (response) => {
-          // Before it goes on: whoever reads it may give its memory back.
+          // Copied before it is passed on: its reader may release its memory.
           if (this.#isOpen && this.#cache.takes(key, response)) kept = ownCopy(response);
           answers.push(() => on.response(response));
           if (this.#order === null) answers.pop()!();

@@ -28,15 +28,16 @@ export interface CacheCounts {
   insertNs: number;
 }
 
-/** Bytes of memory that an entry takes beside its tensors, and a tensor beside its elements, about. */
+/** Bytes of memory that an entry takes in addition to its tensors, and a tensor to its elements, about. */
 const ENTRY_BYTES = 512;
 const TENSOR_BYTES = 256;
 /** Where a tensor begins in the memory of its answer. */
 const ALIGNMENT = 8;
 
 /**
- * Answers by the requests that they answer, of all models: the least recently used ones go where there are more bytes than may be. Keys, names
- * and what an entry itself takes are counted with the elements. What is kept lies in memory of its own, and what is handed out is a copy.
+ * Answers by the requests that they answer, of all models: the least recently used ones go where there are
+ * more bytes than may be. Keys, names and what an entry itself takes are counted with the elements. What is
+ * kept has memory of its own, and what is handed out is a copy.
  *
  *   entries   [ oldest | ... | newest ]      find moves an entry to the end; put evicts from the beginning
  */
@@ -136,7 +137,7 @@ function sizeOf(key: string, { outputs, parameters }: KeptAnswer): number {
   return bytes;
 }
 
-/** The same in one piece of memory that nobody else has. */
+/** The same in one piece of memory that is not shared. */
 export function ownCopy({ outputs, parameters }: KeptAnswer): KeptAnswer {
   const bytes = outputs.reduce((sum, { data }) => sum + data.length + padding(data.length), 0);
   const { buffer } = Buffer.allocUnsafeSlow(bytes);

@@ -41,8 +41,8 @@ export interface EnsembleParts {
 export type OnOver = (error: InferError | null, times: BatchTimes) => void;
 
 /**
- * One request of an ensemble on its way through the members. What has come decides what begins; what nobody needs does not run. Tensors go
- * from member to member as they are.
+ * One request of an ensemble on its way through the members. What has come decides what begins; a step that
+ * is not needed does not run. Tensors go from member to member as they are.
  *
  *   begin -> ready steps -> InferModel.infer -> responses -> tensors -> ready steps -> ...
  *                                                              '-> outputs, when all of them are there -> the client
@@ -65,10 +65,13 @@ export class EnsembleRun {
   readonly #waiting = new Set<() => void>();
   readonly #times: BatchTimes = { inputNs: 0, inferNs: 0, outputNs: 0 };
   #running = 0;
-  /** Resolves when whoever takes the answers has room again: members with many wait so long. Null: there is room. */
+  /**
+   * Resolves when the receiver of the answers has room again: members with many answers wait that long. Null:
+   * there is room.
+   */
   #room: Promise<void> | null = null;
   #isOver = false;
-  /** While it begins, whoever began it is told of a failure, and not the listener. */
+  /** While it begins, a failure goes to its caller and not to the listener. */
   #isBeginning = true;
   #refusal: InferError | null = null;
 
@@ -120,12 +123,12 @@ export class EnsembleRun {
     if (this.#refusal !== null) throw this.#refusal;
   }
 
-  /** Nobody wants the answer any more, or nobody may give it. */
+  /** The answer is no longer wanted, or can no longer be given. */
   cancel(reason: unknown): void {
     this.#fail(asInferError(reason));
   }
 
-  /** A member that ends with what there is has it in its own hands, and what comes of it goes on. */
+  /** A member that ends by itself when stopped is left to do so, and its responses are passed on. */
   #stop(): void {
     const endsByItself = this.#runs.some((runs) => runs.has(({ model }) => model.endsWhenStopped === true));
     if (!endsByItself) this.cancel(requestCancelled());

@@ -2,13 +2,13 @@ import { MAX_ANSWER_BYTES, MAX_ANSWERS } from '../../../callbacks/infer/answer-l
 import type { InferTerms } from '../../../callbacks/infer/infer-types.js';
 
 /**
- * The memory of one response of a member, which goes back when nobody has a use for any of its tensors: neither a step that takes one, nor
- * the client that was given one.
+ * The memory of one response of a member, which is released when none of its tensors is in use: neither by a
+ * step that takes one, nor by the client that was given one.
  */
 export class Lease {
   readonly #release: (() => void) | undefined;
   readonly #onDone: () => void;
-  /** The first is of whoever puts its tensors into their places. */
+  /** The first is held while its tensors are put into their places. */
   #steps = 1;
   #clients = 0;
 
@@ -50,7 +50,7 @@ export class Lease {
 export class Leases {
   readonly #terms: InferTerms | undefined;
   #count = 0;
-  /** Beside what every request takes. */
+  /** In addition to what every request takes. */
   #further = 0;
   #kept = 0;
   #isClosed = false;

@@ -1,7 +1,7 @@
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferParameters, InferSequence } from '../../../callbacks/infer/infer-types.js';
 
-/** Where a tensor stands in a sequence. */
+/** Place of a tensor in a sequence. */
 export interface SequencePlace {
   /** 0: it is in none. */
   readonly id: bigint | string;
@@ -9,7 +9,7 @@ export interface SequencePlace {
   readonly end: boolean;
 }
 
-/** As it is told to a member; null: it is in no sequence. */
+/** The form that a member receives; null: it is in no sequence. */
 export function sequenceAt({ id, start, end }: SequencePlace): InferSequence | null {
   return id === 0n || id === '' ? null : { id, start, end };
 }
@@ -36,7 +36,7 @@ function wrong(name: string, expected: string): InferError {
   return new InferError(`expected parameter '${name}' of a response to be ${expected}`, 'internal');
 }
 
-/** As the answer of an ensemble tells it. */
+/** The form that the answer of an ensemble has. */
 export function parametersOf({ id, start, end }: SequencePlace): InferParameters {
   return { sequence_id: id, sequence_start: start, sequence_end: end };
 }

@@ -31,8 +31,8 @@ export interface Released extends Leased {
 }
 
 /**
- * Requests of one step to its model, in the order in which they began. They run beside each other; what they give goes on in their order,
- * so that tensors of the same number belong together.
+ * Requests of one step to its model, in the order in which they began. They run concurrently; their results
+ * are passed on in their order, so that tensors of the same number belong together.
  */
 export class StepRuns {
   readonly #queue = new Set<StepRun>();
@@ -44,7 +44,7 @@ export class StepRuns {
     return [...this.#queue].some((run) => !run.hasEnded && predicate(run));
   }
 
-  /** A response has come. @returns what goes on now, in order */
+  /** A response has come. @returns what is passed on now, in order */
   respond(run: StepRun, leased: Leased): Released[] {
     run.numResponses++;
     for (const first of this.#queue) {
@@ -55,7 +55,7 @@ export class StepRuns {
     return [];
   }
 
-  /** A run has ended. @returns what was held and goes on now, in order */
+  /** A run has ended. @returns what was held and is passed on now, in order */
   end(ended: StepRun): Released[] {
     ended.hasEnded = true;
     const released: Released[] = [];

@@ -1,14 +1,17 @@
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 
-/** A tensor as it lies between members. */
+/** A tensor between members. */
 export interface PlacedTensor {
   readonly tensor: InferTensor;
-  /** Rows, if whoever made it takes batches; else 0. */
+  /** Rows, if its producer takes batches; else 0. */
   readonly batchSize: number;
 }
 
-/** The tensor with `dims` behind its rows, at most one of them -1. Its elements stay as they are. @param rows 0: it has no batch dimension */
+/**
+ * The tensor with `dims` after its rows, at most one of them -1. Its elements stay as they are.
+ * @param rows 0: it has no batch dimension
+ */
 export function reshaped(
   tensor: InferTensor,
   dims: readonly number[] | undefined,
@@ -50,12 +53,12 @@ export function rowsOf({ max_batch_size }: ModelConfig, inputs: readonly InferTe
 /** A tensor on its way between models. */
 interface Shaped {
   readonly shape: readonly number[];
-  /** Rows of the batch that its first dimension counts; 0: whoever made it takes no batches. */
+  /** Rows of the batch that its first dimension counts; 0: its producer takes no batches. */
   readonly batchSize: number;
 }
 
 /**
- * The shape in which a tensor goes on, where one of two models takes batches and the other does not:
+ * The shape in which a tensor is passed on, where one of two models takes batches and the other does not:
  *
  *   made by            taken as            [1, 4] or [4]  becomes
  *   one with batches   no batches, [4]     [1, 4]  ->  [4]
@@ -64,7 +67,7 @@ interface Shaped {
  *   one without        batches of [4]      [3, 4]              its first dimension is a batch
  *
  * The elements stay as they are. Source: Triton's ensemble scheduler.
- * @param dims of whoever takes it, without the batch dimension; -1: any size
+ * @param dims of its consumer, without the batch dimension; -1: any size
  */
 export function shapeFor(
   { shape, batchSize }: Shaped,

@@ -19,7 +19,10 @@ const DEFAULT_REPLAY_BATCHES = 10_000;
 export interface KvEventsInfo {
   address: string;
   replayAddress: string | null;
-  /** Whoever reaches an address learns the tokens of all prompts: other machines reach one, and no keys are asked for. */
+  /**
+   * Clients that reach an address learn the tokens of all prompts: other machines reach one, and no keys are
+   * asked for.
+   */
   isOpen: boolean;
 }
 

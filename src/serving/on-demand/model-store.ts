@@ -13,7 +13,7 @@ export interface StoredModel {
   /** What is loaded: a folder, or a GGUF file. */
   path: string;
   format: 'gguf' | 'safetensors' | 'engine';
-  /** Precision that the file's name tells; '': it tells none. */
+  /** Precision that the file's name states; '': it states none. */
   quant: string;
   /** Bytes of its files. */
   size: number;
@@ -90,7 +90,7 @@ export class ModelStore {
     for (const path of paths) {
       const blob = blobs && (await realpath(path));
       await rm(path, { recursive: true, force: true });
-      // A blob of other names stays: of the files beside the weights there is one for all.
+      // A blob of other names stays: of the files next to the weights there is one for all.
       if (blob?.startsWith(join(await realpath(blobs!), sep))) await rm(blob, { force: true });
     }
   }
@@ -174,7 +174,7 @@ async function namesIn(folder: string): Promise<string[]> {
   }
 }
 
-/** The model of a file or a folder; null: it is none. */
+/** The model of a file or a folder; null: it is not a model. */
 async function modelAt(path: string, name: string): Promise<StoredModel | null> {
   const isFile = (await stat(path).catch(() => null))?.isFile();
   if (isFile === undefined || (isFile && !isFirstPart(path))) return null;

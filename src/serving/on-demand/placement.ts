@@ -9,28 +9,28 @@ interface Placed extends Resident {
 
 interface Wish {
   share: MemoryShare;
-  /** Milliseconds of a clock until which somebody wants it, unless he says so again. */
+  /** Milliseconds of a clock until which it is wanted, unless the wish is repeated. */
   untilMs: number;
 }
 
 export interface PlacementOptions {
   /** Bytes of memory that all models take together. */
   memoryBytes: number;
-  /** Milliseconds that a model stays behind its last use; Infinity: for ever, but for want of memory. */
+  /** Milliseconds that a model stays after its last use; Infinity: for ever, but for want of memory. */
   keepAliveMs: number;
   start: (name: string, share: MemoryShare) => void;
   /** Lets a model end what it has, and go. */
   stop: (name: string) => void;
 }
 
-/** Milliseconds for which a wish holds: it is told every second. */
+/** Milliseconds for which a wish holds: it is repeated every second. */
 const WISH_MS = 3_000;
 /** Milliseconds that a model stays at least: the requests that wanted it are on their way. */
 const SETTLE_MS = 5_000;
 
 /**
- * Which models are in memory: those that are wanted come, in the order of the wishes, and those make room that nobody uses. Neither has
- * it a clock, nor does it start anything: see PlacementOptions.
+ * Decides which models are in memory: wanted models come, in the order of the wishes, and unused ones make
+ * room. It has no clock and starts nothing: see PlacementOptions.
  *
  *   want --> room? --> start --> starting --> running --> idle for long, or room is wanted --> stop --> ending --> gone
  */

@@ -1,13 +1,13 @@
-/** A model that was loaded because somebody asked for it. */
+/** A model that was loaded on request. */
 export interface Resident {
   name: string;
   /** Bytes of memory that it takes. */
   bytes: number;
-  /** It answers, or somebody is about to ask it: it stays. */
+  /** It answers, or is about to receive a request: it stays. */
   isBusy: boolean;
   /** Milliseconds of a clock when it was used last. */
   lastUsedMs: number;
-  /** Milliseconds that it stays behind its last use; Infinity: for ever, but for want of memory. */
+  /** Milliseconds that it stays after its last use; Infinity: for ever, but for want of memory. */
   keepAliveMs: number;
 }
 
@@ -51,7 +51,7 @@ export interface MemoryShare {
   cacheBytes: number;
 }
 
-/** The part of the bound that one model's KV cache takes at most, so that a second model has room beside it. */
+/** The part of the bound that one model's KV cache takes at most, so that a second model has room too. */
 const CACHE_SHARE = 1 / 4;
 
 /**

@@ -146,7 +146,11 @@ export class Detokenizing implements PartWork {
     return texts;
   }
 
-  /** Stops where others may have their turn. @returns null where there is nothing to be told @throws InferError */
+  /**
+   * Yields where others may have their turn.
+   * @returns null where there is nothing to report
+   * @throws InferError
+   */
   *#detokenized(inputs: readonly InferTensor[], texts: Texts): Generator<void, InferTensor[] | null> {
     const given = new Map(inputs.map((tensor) => [tensor.name, tensor]));
     const of = (name: TokenOutputName) => given.get(inputName(name));
@@ -205,7 +209,7 @@ export class Detokenizing implements PartWork {
     }
     if (sequence.isOver)
       throw new InferError(`sequence ${index} has ended; it takes no more tokens`, 'invalid');
-    // sequence_length counts from the beginning of the answer; what is behind it is padding.
+    // sequence_length counts from the beginning of the answer; what follows is padding.
     const count = Math.min(
       row.length,
       Math.max(0, (length ?? Number.POSITIVE_INFINITY) - sequence.numTokens),

@@ -62,7 +62,7 @@ const REFUSED = [
 ] as const;
 
 /**
- * The configuration of a part, complete. @param told its inputs and outputs, which the file need not write
+ * The configuration of a part, complete. @param told its inputs and outputs, which the file may leave out
  * @throws ModelConfigError where the file says something else
  */
 export function partConfig(

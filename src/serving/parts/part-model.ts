@@ -17,7 +17,7 @@ export interface PartWork {
   /** Parameters that it knows: those with the name of an input are that input, others are refused. Absent: it looks at none. */
   readonly parameters?: readonly string[];
   /**
-   * @param onOver called once, before the listener is told of the end @throws for what is refused at once
+   * @param onOver called once, before the listener receives the end @throws for what is refused at once
    */
   answer(
     request: InferRequest,

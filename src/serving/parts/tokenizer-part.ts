@@ -28,7 +28,7 @@ const INPUTS: Readonly<Record<string, Term>> = {
   PAD_ID: ['pad_id', 'TYPE_INT32', [1]],
 };
 
-/** Outputs. A bias of words is told by its tokens, and not by a number for each token of the vocabulary. */
+/** Outputs. A bias of words is given by its tokens, and not by a number for each token of the vocabulary. */
 const OUTPUTS = {
   INPUT_ID: ['TYPE_INT32', [-1]],
   REQUEST_INPUT_LEN: ['TYPE_INT32', [1]],

@@ -34,7 +34,8 @@ export class KnownFiles {
 
   /**
    * The picture of a file; one that is not known is found by `read`, and known from then on.
-   * @param salt only requests of the same one learn from one another what was there, which the time would tell
+   * @param salt only requests with the same salt share known files, since the time taken would reveal what
+   * was there
    */
   async of<Facts extends PictureFacts>(
     file: Uint8Array,

@@ -51,5 +51,5 @@ export function orReason<T>(open: () => T | string): T | string {
   }
 }
 
-/** A sentence that names a file by itself: clients are told no folders. */
+/** A sentence that names a file without its folder: clients learn no folders. */
 const withoutFolder = (sentence: string) => sentence.replace(/^[^:]*[\\/](?=[^:\\/]+: )/, '');

@@ -8,7 +8,7 @@ import { LateTower } from './late-tower.js';
 import { ModelSight } from './model-sight.js';
 import { orReason, type ReaderModel, readerOf } from './open-reader.js';
 
-/** What pictures of a model become depends on, beside its files. */
+/** What the result of a model's pictures depends on, besides its files. */
 export interface SightFacts {
   /** Digest of the tower, see TowerInfo. */
   tower: string;

@@ -61,7 +61,7 @@ export class PatchMemory {
     return { floats, giveBack: () => this.#giveBack(range) };
   }
 
-  /** Index in #taken of what lies after the first gap of that size; -1: there is none. */
+  /** Index in #taken of the entry after the first gap of that size; -1: there is none. */
   #firstFit(size: number): number {
     let end = 0;
     for (const [index, taken] of this.#taken.entries()) {

@@ -36,7 +36,7 @@ export interface PlannedPicture extends Pick<Picture, 'text' | 'grids'> {
   tileBytes: number;
 }
 
-/** Makes a picture's file what a model's tower sees, and what stands for it in a prompt. */
+/** Makes a picture's file the input of a model's tower, and its placeholder in a prompt. */
 export class PictureReader {
   readonly placeholder: string;
   readonly tokenId: number;
@@ -52,7 +52,11 @@ export class PictureReader {
     return this.#parts.pool.preprocessor;
   }
 
-  /** What a file's picture becomes, by its header. @param place where it stands in the request @throws InvalidRequestError */
+  /**
+   * What a file's picture becomes, by its header.
+   * @param place its place in the request
+   * @throws InvalidRequestError
+   */
   look(file: Uint8Array, place: string): PlannedPicture {
     try {
       return this.#planned(this.#parts.pool.look(file));
@@ -61,7 +65,10 @@ export class PictureReader {
     }
   }
 
-  /** @param place where the file stands in the request @throws InvalidRequestError, PicturesBusyError, PictureDecoderError; the signal's reason */
+  /**
+   * @param place place of the file in the request
+   * @throws InvalidRequestError, PicturesBusyError, PictureDecoderError; the signal's reason
+   */
   async read(file: Uint8Array, place: string, signal: AbortSignal | undefined): Promise<PreparedPicture> {
     const [prepared] = await this.#parts.pool.prepare([file], signal).catch((error: unknown) => {
       throw requestsError(place, error);

@@ -55,7 +55,10 @@ export class PictureRows {
     return this.#kept.of(key, () => make((tiles) => this.#see(tiles, plan)));
   }
 
-  /** Pictures take turns, so that their patches are not there all at a time, and nobody else waits until they are made. */
+  /**
+   * Pictures take turns, so that their patches are not all in memory at a time, and other requests need not
+   * wait until they are made.
+   */
   async #see(tiles: readonly Pixels[], plan: PicturePlan): Promise<Float32Array> {
     const { floats, giveBack } = await this.#patches.take(patchBytes(plan));
     try {

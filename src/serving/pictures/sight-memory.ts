@@ -27,7 +27,7 @@ export async function withSight(
     const kept = { packedWeights: 0, storedWeights: 0, workspace: MAX_KEPT_BYTES + PATCH_BYTES };
     return addMemory(addMemory(fixed, tower.fixed), kept);
   } catch (error) {
-    // A model that sees no pictures, for a reason that the server tells, runs as a text model.
+    // A model that sees no pictures, for a reason that the server reports, runs as a text model.
     if (error instanceof EngineError) return fixed;
     throw error;
   }

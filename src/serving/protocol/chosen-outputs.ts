@@ -7,7 +7,7 @@ import { classified } from './classification.js';
 /** How a client wants an output. */
 export interface OutputWish {
   name: string;
-  /** Classes to name in the place of the tensor; 0: the tensor itself. */
+  /** Classes to name in place of the tensor; 0: the tensor itself. */
   classification: number;
   /** Where in shared memory it goes, instead of into the answer; null: nowhere. */
   region: SharedSpan | null;

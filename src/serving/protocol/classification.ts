@@ -13,7 +13,7 @@ const SLICE = 2 ** 14;
  * The classes with the largest values, as texts VALUE:INDEX or VALUE:INDEX:LABEL, the largest first. With a batch dimension they are those
  * of each row. Source: the classification extension of the protocol.
  * @param isBatched the first dimension is that of the batch @param labels of the indexes; empty: none
- * @throws InferError for a type that has no order, and for more classes than are told
+ * @throws InferError for a type that has no order, and for more classes than can be returned
  */
 export async function classified(
   tensor: InferTensor,
@@ -37,7 +37,7 @@ export async function classified(
   }
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   const texts: string[] = [];
-  // One that comes into a heap of so many takes as many comparisons as the heap is deep.
+  // A value that enters a heap of `wanted` values takes as many comparisons as the heap is deep.
   const step = Math.ceil(SLICE / Math.log2(wanted + 2));
   let compared = 0;
   for (let row = 0; row < rows; row++) {
@@ -119,7 +119,7 @@ function isBefore(a: Class, b: Class): boolean {
   return isNoNumber === isOtherNone ? a.index < b.index : isOtherNone;
 }
 
-/** Floats have six digits behind the point, as C writes them. */
+/** Floats have six digits after the point, as C writes them. */
 function valueText(value: number | bigint, isFloat: boolean): string {
   if (typeof value === 'bigint' || !isFloat) return String(value);
   if (Number.isNaN(value)) return 'nan';

@@ -13,7 +13,7 @@ const EXTENSIONS = [
   'logging',
 ];
 
-/** What a server tells of itself. @param hasSharedMemory clients on this machine have leave to use it */
+/** The extensions that a server reports. @param hasSharedMemory clients on this machine may use it */
 export function extensions(hasSharedMemory: boolean): readonly string[] {
   return hasSharedMemory ? [...EXTENSIONS, 'system_shared_memory'] : EXTENSIONS;
 }

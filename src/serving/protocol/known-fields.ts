@@ -8,7 +8,7 @@ const LONGEST_NAME = 100;
 
 /**
  * Fields of an object that may be left out, or be null. @param what the object is, as a sentence says it
- * @throws InferError for what is no object, and for a field that nobody knows: nothing would come of it
+ * @throws InferError for what is no object, and for an unknown field, which would have no effect
  */
 export function knownFields<Name extends string>(
   body: unknown,
@@ -32,7 +32,9 @@ export function objectOf(value: unknown, what: string): Record<string, unknown> 
   throw malformed(`Unable to parse ${what}: an object is expected`);
 }
 
-/** A client that names an engine wants no other's answer. @throws InferError where nobody would read the name */
+/**
+ * A client that names an engine wants no other's answer. @throws InferError where the name would not be read
+ */
 export function refuseEngine(
   { config, kind }: Pick<InferModel, 'config' | 'kind'>,
   engine: string | undefined,
@@ -43,7 +45,10 @@ export function refuseEngine(
   );
 }
 
-/** A client that names an adapter wants other answers than it would get. @throws InferError where nobody would read the name */
+/**
+ * A client that names an adapter wants other answers than it would get.
+ * @throws InferError where the name would not be read
+ */
 export function refuseAdapter(
   { config, ignoresParameters }: Pick<InferModel, 'config' | 'ignoresParameters'>,
   { parameters }: Pick<InferRequest, 'parameters'>,

@@ -64,7 +64,10 @@ function floating(bytes: number, name: 'Float32' | 'Float64'): NumberType {
   };
 }
 
-/** A float is told from a whole number by its point or exponent, as Triton writes it: 3.0, -0.0, 1e21, NaN, -Infinity. */
+/**
+ * A float differs from a whole number by its point or exponent, as Triton writes it: 3.0, -0.0, 1e21, NaN,
+ * -Infinity.
+ */
 function floatText(value: number): string {
   if (Object.is(value, -0)) return '-0.0';
   const text = String(value);

@@ -13,9 +13,10 @@ interface Command {
 const MAX_WAITING = 1000;
 
 /**
- * All changes of a model repository, one after the other for each model: commands of different models run beside each other.
- * A command that wishes what the last waiting command of its model wishes shares that one's end, so that the same command any
- * number of times is one, and contradictory commands run in the order in which they came.
+ * All changes of a model repository, one after the other for each model: commands of different models run
+ * concurrently. A command that wishes what the last waiting command of its model wishes shares that one's
+ * end, so that the same command any number of times is one, and contradictory commands run in the order in
+ * which they came.
  *
  *   simple   | load (runs) | unload | load <- load <- load        three callers share the last one
  *   resnet   | unload (runs)
@@ -98,6 +99,6 @@ function commandOf(wish: string | null, work: () => Promise<void>): Command {
     resolve = onEnd;
     reject = onError;
   });
-  promise.catch(() => {}); // whoever awaits it hears of it; nobody has to
+  promise.catch(() => {}); // its callers receive the failure; it may have none
   return { wish, work, promise, resolve, reject };
 }

@@ -1,8 +1,8 @@
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 
 /**
- * Which loaded models need which others: an ensemble its members, a part of a model of texts that model. What clients named is told from
- * what was loaded because somebody needs it.
+ * Which loaded models need which others: an ensemble its members, a part of a model of texts that model. What
+ * clients named is kept apart from what was loaded as a dependency.
  */
 export class Dependents {
   /** Of each model that was asked for, whether it could be loaded or not. */
@@ -10,7 +10,7 @@ export class Dependents {
   /** Models that clients named, or the start of the server. */
   readonly #named = new Set<string>();
 
-  /** A client named the model: it stays when nobody needs it any more. */
+  /** A client named the model: it stays when no other model needs it any more. */
   name(model: string): void {
     this.#named.add(model);
   }
@@ -32,7 +32,10 @@ export class Dependents {
     return [...this.#needs].flatMap(([dependent, needs]) => (needs.includes(model) ? [dependent] : []));
   }
 
-  /** The models, and all that was loaded for them alone and that nobody else needs. Source: Triton's unload_dependents. */
+  /**
+   * The models, and all that was loaded for them alone and that no other model needs. Source: Triton's
+   * unload_dependents.
+   */
   withTheirs(models: readonly string[]): string[] {
     const leaving = new Set(models);
     for (const model of leaving) {
@@ -71,7 +74,7 @@ export function chainLength(model: string, needsOf: (model: string) => readonly 
   const lengthOf = (one: string): number => {
     const length = known.get(one);
     if (length !== undefined) return length;
-    known.set(one, 0); // in a circle, which is refused where somebody loads a model of it
+    known.set(one, 0); // in a circle, which is refused when a model of it is loaded
     const needs = needsOf(one);
     const found = needs.length === 0 ? 0 : 1 + Math.max(...needs.map(lengthOf));
     known.set(one, found);

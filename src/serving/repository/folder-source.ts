@@ -59,7 +59,7 @@ export interface FolderServices {
 export class FolderSource implements ModelSource {
   readonly #scanned: ScannedModel;
   readonly #services: FolderServices;
-  /** What the folder has; undefined: nobody has looked yet. */
+  /** What the folder has; undefined: it was not read yet. */
   #written: WrittenConfig | null | undefined;
 
   constructor(scanned: ScannedModel, services: FolderServices) {
@@ -74,7 +74,7 @@ export class FolderSource implements ModelSource {
       const whole = partOf(written);
       return whole === null ? membersOf(written) : [whole];
     } catch {
-      return []; // the load will tell what is wrong
+      return []; // the load will report what is wrong
     }
   }
 
@@ -266,7 +266,7 @@ export class FolderSource implements ModelSource {
     throw fieldError(origin, [...at, 'global'], `${why}.`);
   }
 
-  /** The model, behind the response cache where it wants that. */
+  /** The model, wrapped in the response cache where it wants that. */
   #served(
     model: BatchedModel | EnsembleModel,
     { readsParameters, isStuck }: { readsParameters: boolean | undefined; isStuck: () => boolean },
@@ -339,7 +339,10 @@ async function within(ready: Promise<unknown>, limitMs: number, signal: AbortSig
   }
 }
 
-/** What stands for the configuration of a folder that has none: the backend tells everything, or an error says what there should be. */
+/**
+ * Replaces the configuration of a folder that has none: the backend states everything, or an error says what
+ * there should be.
+ */
 function noConfig(directory: string): WrittenConfig {
   const origin = `${directory}, which has no config.yaml, config.pbtxt or config.json`;
   return { fields: {}, origin, lineOf: () => null };

@@ -7,9 +7,9 @@ import type { ServedModel } from '../served-model.js';
 /** What a load asks for, of a version that runs: where its files are the same, it may become that by instances that come and go. */
 export interface Adaptation {
   config: ModelConfig;
-  /** Changes with the model's files; '': nobody knows. */
+  /** Changes with the model's files; '': unknown. */
   filesStamp: string;
-  /** Aborted when nobody wants the model any more. */
+  /** Aborted when the model is no longer wanted. */
   signal: AbortSignal;
 }
 
@@ -20,7 +20,7 @@ export interface ServedVersion {
   readonly served: ServedModel | null;
   /** Absent: it has no sequences. */
   readonly sequences?: SequencePlace | undefined;
-  /** See Adaptation. Absent: each load that changes anything starts it anew. */
+  /** See Adaptation. Absent: each load that changes anything restarts it. */
   adapt?(to: Adaptation): Promise<boolean>;
   /** Takes no more requests, lets those that were taken end, and frees the model. */
   close(options?: CloseOptions): Promise<void>;
@@ -30,7 +30,7 @@ export interface ServedVersion {
 
 /** One load of a model, decided on and not begun. */
 export interface LoadPlan {
-  /** Loads of equal identity make equal models: there is nothing to load anew. Null: nobody knows. */
+  /** Loads of equal identity make equal models: there is nothing to reload. Null: unknown. */
   readonly identity: string | null;
   /** Versions that are to be served, lowest first; at least one. */
   readonly versions: readonly string[];
@@ -44,7 +44,7 @@ export interface AskedLoad extends Pick<LoadParameters, 'config' | 'files'> {
   values: Readonly<Record<string, string | number | boolean>>;
   /** Instances beyond those of the configuration. */
   addedInstances: number;
-  /** Aborted when nobody wants the model any more: what is not running yet is given up. */
+  /** Aborted when the model is no longer wanted: what is not running yet is given up. */
   signal: AbortSignal;
 }
 

@@ -10,7 +10,7 @@ import { Endpoints } from './endpoints.js';
 import { type EntryListener, ModelEntry } from './model-entry.js';
 import type { ModelSource, ServedVersion } from './model-source.js';
 
-/** Who may change what is loaded: nobody, clients, or the folders by what lies in them. */
+/** What may change the loaded models: nothing, clients, or the contents of the folders. */
 export type ControlMode = 'none' | 'explicit' | 'poll';
 
 /** A model as a look at the folders found it. */
@@ -27,13 +27,18 @@ export interface ServingRepositoryOptions {
   /** Where a model of this name comes from that has no folder, and whose files come with a load. Absent: loads bring no files. */
   uploads?: (name: string) => ModelSource;
   listener: EntryListener;
-  /** Hears of what fails where nobody waits for it, such as a model that a look at the folders wanted to load. */
+  /**
+   * Called for failures without a caller, such as that of a model that a look at the folders wanted to load.
+   */
   onError: (error: Error) => void;
-  /** How long a model that is unloaded may go on answering, in milliseconds. */
+  /** How long a model that is unloaded may continue to answer, in milliseconds. */
   drainMs: number;
 }
 
-/** Milliseconds that a model's code may go on behind its last answer; then its worker is ended, or its name would never be free. */
+/**
+ * Milliseconds that a model's code may run on after its last answer; then its worker is ended, or its name
+ * would never be free.
+ */
 const LAST_MS = 5000;
 
 const NO_FOLDERS: ReadonlyMap<string, FoundModel> = new Map();
@@ -275,7 +280,7 @@ export class ServingRepository implements ModelRepository {
     try {
       await this.#queue.run(endpoint, isPlain ? 'load' : null, async () => {
         await needs;
-        // The first load of an endpoint has nobody to share with.
+        // The first load of an endpoint has no other to share with.
         const more = share === false && entry.models.length > 0 ? 1 : 0;
         const addedInstances = this.#endpoints.added(endpoint) + more;
         const { signal } = this.#closing;
@@ -336,8 +341,9 @@ export class ServingRepository implements ModelRepository {
   }
 
   /**
-   * Loads what a model needs: what is not loaded yet, or has changed. What cannot be loaded, the load of the model itself will tell.
-   * @param path the model, behind those that need it
+   * Loads what a model needs: what is not loaded yet, or has changed. The load of the model itself reports
+   * what cannot be loaded.
+   * @param path the model, after those that need it
    */
   async #loadNeeds(entry: ModelEntry, parameters: LoadParameters, path: readonly string[]): Promise<void> {
     const needs = new Set(entry.needs(parameters));
@@ -371,7 +377,7 @@ export class ServingRepository implements ModelRepository {
     return { timeoutMs: this.#options.drainMs, terminateAfterMs: LAST_MS };
   }
 
-  /** A model has come, changed or gone: what needs it is loaded anew, or withdrawn until it comes back. */
+  /** A model has come, changed or gone: what needs it is reloaded, or withdrawn until it comes back. */
   async #follow(name: string): Promise<void> {
     const follows = this.#dependents.of(name).map(async (dependent) => {
       const entry = this.#entries.get(dependent);

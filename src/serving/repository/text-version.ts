@@ -13,7 +13,8 @@ import type { ServedVersion } from './model-source.js';
 
 /**
  * A model of texts that runs, as a version of the repository: clients of every protocol ask the same engine.
- * @param describe what the routes of texts are told of it; null: there are none @param observe follows its requests for tensors
+ * @param describe describes it to the text routes; null: there are none @param observe follows its requests
+ * for tensors
  */
 export function textVersion(
   name: string,

@@ -7,12 +7,14 @@ import { malformed } from '../infer-failure.js';
 const FOLDER = '/dev/shm/';
 /** Bytes of a name there. */
 const LONGEST_KEY = 255;
-/** Up to so many bytes are copied on this thread, which takes less than the way to another and back. */
+/**
+ * Up to this many bytes are copied on this thread, which takes less time than the way to another and back.
+ */
 const SHORT = 64 * 1024;
 
 /**
- * An object of shared memory, by its descriptor. It is read and written, never mapped: whoever made it may make it shorter at any time, and
- * this process would be killed where it touched a page of a map that is gone.
+ * An object of shared memory, by its descriptor. It is read and written, never mapped: its creator may make
+ * it shorter at any time, and this process would be killed where it touched a page of a map that is gone.
  */
 export class RegionFile {
   readonly #handle: FileHandle;
@@ -40,7 +42,7 @@ export class RegionFile {
     throw malformed(`failed to register shared memory region '${name}': invalid args`);
   }
 
-  /** Reads so many bytes. @throws InferError where the object has become shorter */
+  /** Fills `into`. @throws InferError where the object has become shorter */
   async read(into: Uint8Array, offset: number): Promise<void> {
     const { fd } = this.#handle;
     for (let at = 0; at < into.length; ) {
@@ -90,7 +92,7 @@ async function opened(name: string, key: string): Promise<FileHandle> {
     Buffer.byteLength(file) <= LONGEST_KEY;
   if (!isKey) throw malformed(`cannot register shared memory region '${name}' - invalid shm key '${key}'`);
   try {
-    // As shm_open does; a pipe of this name would else wait for whoever writes to it.
+    // As shm_open does; a pipe of this name would otherwise wait for a writer.
     const flags = constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK;
     return await open(FOLDER + file, flags);
   } catch {

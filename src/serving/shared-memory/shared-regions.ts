@@ -76,7 +76,9 @@ export class SharedRegions {
     }
   }
 
-  /** Regions that are registered, or the one of this name. @throws InferError notFound where there is none of it */
+  /**
+   * Regions that are registered, or the one of this name. @throws InferError notFound where no region has it
+   */
   status(name = ''): readonly RegionStatus[] {
     const all = Array.from(this.#regions.values(), ({ name: own, key, offset, byteSize }) => ({
       name: own,
@@ -89,7 +91,7 @@ export class SharedRegions {
     throw new InferError(`Unable to find system shared memory region: '${name}'`, 'notFound');
   }
 
-  /** Forgets a region, or with '' all; one that requests still use is closed behind them. */
+  /** Forgets a region, or with '' all; one that requests still use is closed after them. */
   unregister(name = ''): void {
     const leaving = name === '' ? [...this.#regions.values()] : [this.#regions.get(name)];
     for (const region of leaving) {
@@ -99,7 +101,7 @@ export class SharedRegions {
     }
   }
 
-  /** A part of a region. @throws InferError where there is none of this name, or it is not so long */
+  /** A part of a region. @throws InferError where no region has this name, or it is not so long */
   span(name: string, offset: number, byteSize: number): SharedSpan {
     const region = this.#regions.get(name);
     if (region === undefined) {
@@ -161,10 +163,10 @@ export class SharedRegions {
   }
 }
 
-/** Closes the object of a region that nobody uses and nobody finds any more. */
+/** Closes the object of a region that is neither used nor registered any more. */
 function closeUnused(region: Region, registered: ReadonlyMap<string, Region>): void {
   if (region.users > 0 || registered.get(region.name) === region) return;
-  region.file.close().catch(() => {}); // nobody waits for it, and nothing was lost
+  region.file.close().catch(() => {}); // not awaited, and nothing was lost
 }
 
 function tooLong(output: string, has: number, needs: number): InferError {

@@ -63,7 +63,7 @@ export class EncoderInfer implements InferModel {
     this.counted = { ...model, engine: this.#count(engine) };
   }
 
-  /** A batch that the engine has run, whoever's texts were in it. */
+  /** Counts a batch that the engine has run, of whatever requests. */
   noteBatch({ sequences, forwardMs }: EncoderBatch): void {
     this.#counters.noteExecution(sequences, { inputNs: 0, inferNs: 1e6 * forwardMs, outputNs: 0 });
   }
@@ -97,7 +97,7 @@ export class EncoderInfer implements InferModel {
     );
   }
 
-  /** The output, of which its caller's tally hears. */
+  /** Makes the output, and reports it to its caller's tally. */
   async #answer(
     inputs: readonly InferTensor[],
     { signal, terms }: Pick<InferRequest, 'signal' | 'terms'>,

@@ -17,7 +17,7 @@ import { asInferError } from '../infer-failure.js';
 import type { GivenInputs } from './given-inputs.js';
 import { inputOfField } from './text-inputs.js';
 
-/** Errors of whoever has no time, or has ended: the same request may be answered later. */
+/** Errors of a part that is busy or has ended: the same request may be answered later. */
 const NOT_NOW = [
   TokenizerBusyError,
   TokenizerClosedError,

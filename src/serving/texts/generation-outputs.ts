@@ -7,15 +7,15 @@ import type { SequenceAnswer, SequencePart } from './sequence-answer.js';
 import { floatTensor, textTensor } from './tensor-values.js';
 import type { TokenOutputName } from './text-inputs.js';
 
-/** Outputs of a model that generates text; `stop_words` are those of the request, for whoever makes the text. */
+/** Outputs of a model that generates text; `stop_words` are those of the request, for the detokenizer. */
 export type OutputName = TokenOutputName | 'text_output' | 'finish_reason' | 'stop_words';
 
-/** Facts of a request beside its sequences, as far as they are known. */
+/** Facts of a request besides its sequences, as far as they are known. */
 export interface RequestFacts {
-  /** Values of the prompt, from the first piece; null: there are none, or they have been told. */
+  /** Values of the prompt, from the first piece; null: there are none, or they have been sent. */
   prompt: TokenPiece | null;
   cachedTokens: number | null;
-  /** For whoever makes the text, with the first response. */
+  /** For the detokenizer, with the first response. */
   stopWords: readonly string[] | null;
   /** Of the last piece. */
   timing: TokenTiming | null;
@@ -25,14 +25,14 @@ export interface RequestFacts {
   numOutputTokens: number;
 }
 
-/** One response: sequences that it tells of, and what it tells beside. */
+/** One response: the sequences that it covers, and what else it reports. */
 export interface Told {
   answers: readonly SequenceAnswer[];
   /** Of each of them. */
   parts: readonly SequencePart[];
-  /** Stands in front of each row of output_ids. */
+  /** Precedes each row of output_ids. */
   before: readonly Int32Array[];
-  /** Number of the sequence, where a response tells of one among several; null: it tells of all. */
+  /** Number of the sequence, where a response covers one among several; null: it covers all. */
   sequenceIndex: number | null;
   facts: RequestFacts;
 }
@@ -60,7 +60,7 @@ const FLAGS: Readonly<Partial<Record<OutputName, Flag>>> = {
   last_token_time_ns: 'perfMetrics',
 };
 
-/** Outputs of a request that names none, beside those that it asks for by an input. */
+/** Outputs of a request that names none, in addition to those that it asks for by an input. */
 const OF_TEXTS: readonly OutputName[] = ['text_output', 'finish_reason'];
 const OF_TOKENS: readonly OutputName[] = ['output_ids', 'sequence_length', 'finish_reasons'];
 
@@ -125,7 +125,7 @@ export class GenerationOutputs {
     return this.#wanted.has('text_output');
   }
 
-  /** True where tensors tell of each token. */
+  /** True where tensors report each token. */
   get tellsTokens(): boolean {
     return OF_EACH_TOKEN.some((name) => this.#wanted.has(name));
   }
@@ -253,7 +253,7 @@ const OF_EACH_TOKEN: readonly OutputName[] = [
   'generation_logits',
 ];
 
-/** Tensors with values for each token, with zeros behind the shorter sequences. */
+/** Tensors with values for each token, with zeros after the shorter sequences. */
 function ofTokens(
   name: OutputName,
   parts: readonly SequencePart[],

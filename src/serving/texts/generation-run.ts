@@ -21,7 +21,7 @@ interface Sequence {
   readonly source: PieceSource<TokenPiece>;
   readonly observer: RequestObserver;
   answer: SequenceAnswer;
-  /** What has come and is told when all of it has. */
+  /** What has come and is sent when all of it has. */
   kept: SequencePart[];
   isOver: boolean;
 }
@@ -34,7 +34,7 @@ export interface GenerationRunOptions {
   name: string;
   observe: ObserveRequest;
   terms: InferTerms | undefined;
-  /** Hears of the answers; undefined: nobody does. */
+  /** Receives the answers for counting; undefined: they are not counted. */
   tally: AnswerTally | undefined;
   /** The client's id; '' where it gave none. */
   requestId: string;
@@ -43,15 +43,15 @@ export interface GenerationRunOptions {
   /** Aborted when the client has left. */
   signal: AbortSignal | undefined;
   on: InferListener;
-  /** Called once, before the listener is told of the end. @param error null: it was answered */
+  /** Called once, before the listener receives the end. @param error null: it was answered */
   onOver: (error: unknown) => void;
 }
 
 const NO_TOKENS = new Int32Array(0);
 
 /**
- * One request for tensors on its way through the engine. What is streamed is told as it comes, by a response for each piece of each
- * sequence; all else, and beams, by one response at the end.
+ * One request for tensors on its way through the engine. What is streamed is sent as it comes, in a response
+ * for each piece of each sequence; all else, and beams, in one response at the end.
  *
  *   generateTokens -> pieces of sequence 0 --+-> SequenceAnswer -> streamed: a response -> room? -> the next
  *                     pieces of sequence 1 --'                  -> else: kept until all have ended
@@ -66,7 +66,7 @@ export class GenerationRun {
   #running = 0;
   #isOver = false;
   #isStopped = false;
-  /** The client is behind. */
+  /** The client lags. */
   #isPaused = false;
   /** The sequence that the next turn begins with. */
   #next = 0;
@@ -134,7 +134,7 @@ export class GenerationRun {
     return new SequenceAnswer(this.#textOf(), request.engine?.stopWords ?? [], known[index]?.length ?? 0);
   }
 
-  /** Another engine begins it again: nothing has been told of it. */
+  /** Another engine begins it again: nothing of it has been sent. */
   #restart(sequence: Sequence): void {
     for (const { tokens } of sequence.kept) this.#facts.numOutputTokens -= tokens.length;
     sequence.kept = [];
@@ -142,7 +142,7 @@ export class GenerationRun {
     this.#facts.cachedTokens = null;
   }
 
-  /** What the trace of the request tells, if it is traced. */
+  /** What the trace of the request records, if it is traced. */
   get #traced() {
     const { trace: parent, requestId, generation } = this.#options;
     if (parent === undefined) return {};
@@ -234,7 +234,7 @@ export class GenerationRun {
 
   #respond(told: Told): void {
     const { on, outputs, terms } = this.#options;
-    // Whoever takes the responses says itself that it is behind, or whoever serves the request does.
+    // The receiver of the responses reports by itself that it lags, or the server of the request does.
     const last = this.#running === 0 ? ({ isLast: true } as const) : {};
     const room = on.response({ outputs: outputs.of(told), ...last }) ?? terms?.room() ?? null;
     if (room === null || this.#isOver || this.#isPaused) return;
@@ -243,7 +243,7 @@ export class GenerationRun {
     void room.then(() => this.#resume());
   }
 
-  /** Tells what has gathered, sequence by sequence, until the client is behind again. */
+  /** Sends what has gathered, sequence by sequence, until the client lags again. */
   #resume(): void {
     this.#isPaused = false;
     const { length } = this.#sequences;
@@ -313,7 +313,7 @@ function withKnown(prompt: Int32Array, known: Int32Array | undefined): Int32Arra
   return all;
 }
 
-/** An end that nobody asked for. */
+/** An end that was not requested. */
 function cutOff(): InferError {
   return new InferError('The server is shutting down, and this answer was cut off.', 'unavailable');
 }

@@ -22,9 +22,12 @@ export interface Generating {
   readonly model: TextModel;
   /** null: it takes no adapters. */
   readonly adapters: AdapterSet | null;
-  /** Most log-probs of a token beside its own. */
+  /** Most log-probs of a token in addition to its own. */
   readonly maxLogProbs: number;
-  /** Fingerprint of its engine; null: engines elsewhere answer, and whoever sends requests to them knows their names. */
+  /**
+   * Fingerprint of its engine; null: engines elsewhere answer, and the sender of requests to them knows their
+   * names.
+   */
   readonly fingerprint: () => string | null;
   readonly observe: ObserveRequest;
 }
@@ -35,7 +38,7 @@ export interface GenerationForm {
   isBatched: boolean;
   /** output_ids are the generated tokens alone, unless the request says otherwise. */
   excludesInput: boolean;
-  /** An end_id that is the first of the model's own stands for all of them, and so does none. */
+  /** An end_id that is the first of the model's own means all of them, and so does none. */
   endsByItself: boolean;
 }
 
@@ -61,7 +64,8 @@ export class Generations {
 
   /**
    * Answers a request whose tensors fit the configuration. @param name of the model, for refusals
-   * @param onOver called when it is over, before the listener is told @throws InferError for what is refused at once
+   * @param onOver called when it is over, before the listener is notified @throws InferError for what is
+   * refused at once
    */
   infer(
     name: string,

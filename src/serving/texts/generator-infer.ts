@@ -14,8 +14,9 @@ import { outputOf, textConfig } from './text-config.js';
 import { textInputs, tokenOutputs } from './text-inputs.js';
 
 /**
- * A model that generates text, by tensors: text_input to text_output, or input_ids to output_ids, with those of the engine beside them. Its
- * requests share the engine's iterations with those of every other protocol, and what is counted is what the engine did for all of them.
+ * A model that generates text, by tensors: text_input to text_output, or input_ids to output_ids, together
+ * with those of the engine. Its requests share the engine's iterations with those of every other protocol,
+ * and what is counted is what the engine did for all of them.
  */
 export class GeneratorInfer implements InferModel {
   readonly kind = 'generator';

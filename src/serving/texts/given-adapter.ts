@@ -5,7 +5,7 @@ import type { AdapterSet } from '../adapters/model-adapters.js';
 import type { GivenInputs } from './given-inputs.js';
 import type { TextInputName } from './text-inputs.js';
 
-/** Whoever sends an adapter by the network has task ids of its own. @throws InferError, ParameterError */
+/** Each sender of adapters by the network has task ids of its own. @throws InferError, ParameterError */
 export function adapterFields(given: GivenInputs, adapters: AdapterSet | null, caller: string): EngineFields {
   const names = (['lora_task_id', 'lora_weights', 'lora_config'] as const).filter(
     (name) => given.has(name) && (name === 'lora_task_id' || given.get(name)!.data.length > 0),

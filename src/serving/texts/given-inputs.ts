@@ -15,7 +15,7 @@ type MeaningOf = (name: string) => TextInputName | undefined;
 export class GivenInputs {
   readonly #given = new Map<TextInputName, InferTensor>();
 
-  /** @param meaningOf what a name stands for @throws InferError for one that is given under two names */
+  /** @param meaningOf the input that a name means @throws InferError for one that is given under two names */
   constructor(inputs: readonly InferTensor[], meaningOf: MeaningOf = textInputOf) {
     for (const input of inputs) {
       const name = meaningOf(input.name)!;

@@ -5,14 +5,14 @@ import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferParameters, InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { ModelConfig, ModelInput } from '../../../models/repository/model-config.js';
 
-/** Parameters of a model that generates text which are none of its inputs. */
+/** Parameters of a model that generates text which are not inputs. */
 export const TEXT_PARAMETERS: readonly string[] = ['lora_name'];
 
 type Value = InferParameters[string];
 
 /**
- * The request with the parameters that have the name of an input as that input: clients write `max_tokens` in either place. Others but
- * those that are known are refused, so that none is misspelt without being told.
+ * The request with the parameters that have the name of an input as that input: clients write `max_tokens` in
+ * either place. Unknown ones are refused, so that a misspelling never goes unnoticed.
  *
  *   {"parameters": {"max_tokens": 8, "lora_name": "a"}}  ->  max_tokens [1] = 8, and the parameter lora_name
  *

@@ -59,13 +59,13 @@ export interface GenerationOptions {
   model: TextModel;
   /** null: it takes no adapters. */
   adapters: AdapterSet | null;
-  /** Most log-probs of a token beside its own. */
+  /** Most log-probs of a token in addition to its own. */
   maxLogProbs: number;
   /** Of output_ids, where the request says nothing. */
   excludesInput: boolean;
-  /** An end_id that is the first of the model's own stands for all of them, and so does none. */
+  /** An end_id that is the first of the model's own means all of them, and so does none. */
   endsByItself: boolean;
-  /** Name of whoever asks, by which adapters are apart. */
+  /** Name of the caller, by which adapters are kept apart. */
   caller: string;
   signal: AbortSignal | undefined;
   /** Called with the bytes that pictures take until they are seen; may throw. */
@@ -198,7 +198,7 @@ async function samplingOf(
     ...(draws ? {} : { temperature: 0 }),
     dryBreakers: breakers.length === 0 ? undefined : breakers,
     allowedTokens: nonEmpty(given.integers('allowed_token_ids')),
-    // Known here, so that it can be told of an answer that ends before the engine does.
+    // Drawn here, so that an answer that ends before the engine does can still report it.
     seed: parameters.seed ?? drawSeed(),
     logitBias: await logitBiasOf(given, model.codec, signal),
     embeddingBias: nonEmpty(given.floats('embedding_bias')),

@@ -10,7 +10,7 @@ import {
 import type { FinishReason, TokenPiece } from '../../../callbacks/token-request.js';
 import type { SequenceText } from '../../generation/sequence-text.js';
 
-/** What is new of a sequence, or all of it. Tokens behind a stop string are none of it. */
+/** What is new of a sequence, or all of it. It excludes tokens after a stop string. */
 export interface SequencePart {
   tokens: Int32Array;
   /** Of each token; each of the following is empty where it was not asked for. */
@@ -21,7 +21,7 @@ export interface SequencePart {
   /** [tokens.length x vocabulary] */
   logits: Float32Array;
   text: string;
-  /** null: it goes on. */
+  /** null: it is not over. */
   finishReason: FinishReason | null;
 }
 
@@ -47,7 +47,7 @@ export class SequenceAnswer {
   finishReason: FinishReason | null = null;
 
   /**
-   * @param text makes its text; null: nobody wants it @param stopWords tokens that end it
+   * @param text makes its text; null: the text is not wanted @param stopWords tokens that end it
    * @param numKnown tokens that it had before
    */
   constructor(text: SequenceText | null, stopWords: readonly (readonly number[])[], numKnown: number) {

@@ -4,7 +4,10 @@ import type { TextRequest } from '../../generation/text-generation.js';
 /** What a server adds to a request for texts, by whatever protocol it came. */
 type Terms = Pick<InferTerms, 'label' | 'caller' | 'weight' | 'timeLimitMs' | 'cacheSalt' | 'engine'>;
 
-/** The fields of a request that whoever serves it adds: the shorter time limit holds, and its salt is told apart by its caller. */
+/**
+ * The fields that the server of a request adds to it: the shorter time limit holds, and its salt is kept
+ * apart by its caller.
+ */
 export function termFields(
   terms: Terms,
   { timeLimitMs, cacheSalt }: Pick<TextRequest, 'timeLimitMs' | 'cacheSalt'>,

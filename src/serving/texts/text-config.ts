@@ -14,7 +14,7 @@ export function outputOf(name: string, data_type: DataType, dims: number[]): Mod
   return { name, data_type, dims, label_filename: '', is_shape_tensor: false };
 }
 
-/** The configuration of a model of texts: it is told by the model and not by a file. */
+/** The configuration of a text model: it comes from the model and not from a file. */
 export function textConfig(
   name: string,
   parts: Pick<ModelConfig, 'input' | 'output' | 'max_batch_size'>,

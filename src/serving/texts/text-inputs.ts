@@ -9,7 +9,7 @@ interface TensorTerm {
   type: DataType;
   /** Without the batch dimension. */
   dims: readonly number[];
-  /** A batch of 1 stands before it in the contract of TensorRT-LLM. */
+  /** A batch of 1 precedes it in the contract of TensorRT-LLM. */
   hasBatch?: true;
 }
 
@@ -81,8 +81,9 @@ const { min_length, random_seed, ...samplers } = engine(
 );
 
 /**
- * Inputs of a model that generates text, all of them optional: one of text_input and input_ids is the prompt. Names, types and shapes are
- * those of TensorRT-LLM's batch manager, and beside them those of its backend for Triton; `image` is that of vLLM's.
+ * Inputs of a model that generates text, all of them optional: one of text_input and input_ids is the prompt.
+ * Names, types and shapes are those of TensorRT-LLM's batch manager, and in addition those of its backend for
+ * Triton; `image` is that of vLLM's.
  */
 const TEXT_INPUTS = {
   text_input: own('TYPE_STRING'),
@@ -151,14 +152,14 @@ const dimsOf = ({ dims, hasBatch }: TensorTerm, isBatched: boolean): number[] =>
   ...dims,
 ];
 
-/** Names of the inputs with what each stands for. */
+/** Names of the inputs with the input that each means. */
 const BY_NAME: ReadonlyMap<string, TextInputName> = new Map(
   (Object.entries(TEXT_INPUTS) as [TextInputName, InputTerm][]).flatMap(([name, { also = [] }]) =>
     [name, ...also].map((one) => [one, name] as const),
   ),
 );
 
-/** The input that a name stands for; undefined: none does. */
+/** The input that a name means; undefined: none. */
 export function textInputOf(name: string): TextInputName | undefined {
   return BY_NAME.get(name);
 }

@@ -8,7 +8,7 @@ export interface TextPhases {
   lastToken: number | null;
 }
 
-/** What was seen of it here, where the engine told nothing. */
+/** What was seen of it here, where the engine reported nothing. */
 export interface SeenTokens {
   firstToken: number | null;
   lastToken: number | null;
@@ -16,8 +16,8 @@ export interface SeenTokens {
 }
 
 /**
- * The engine's own times, where it told them; else what was seen here. Its clock is another than this thread's, and may be ahead by
- * microseconds: no phase ends after the answer, or begins after the one behind it.
+ * The engine's own times, where it reported them; else what was seen here. Its clock differs from this
+ * thread's and may be ahead by microseconds: no phase ends after the answer, or begins after the next one.
  */
 export function phasesOf(timing: TokenTiming | undefined, seen: SeenTokens): TextPhases {
   const lastToken = notBehind(seen.ended, timing?.lastTokenMs ?? seen.lastToken);

@@ -2,7 +2,7 @@ import type { TraceAttributes, TraceSpan } from '../../../callbacks/infer/trace-
 import type { TokenTiming } from '../../../callbacks/token-request.js';
 import { phasesOf } from './text-phases.js';
 
-/** A request for text, as its trace tells of it: numbers, and nothing of what it says. */
+/** A request for text, as its trace records it: numbers, and nothing of its content. */
 export interface TracedText {
   model: string;
   requestId: string;

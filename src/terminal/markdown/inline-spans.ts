@@ -5,7 +5,7 @@ import { plain, type Span, styled, withStyle } from './styled-text.js';
 /** Deepest nesting that is followed; what is deeper is shown as it was written. */
 export const MAX_DEPTH = 40;
 
-/** Spans of the text in a block. HTML is shown as text, and a link has its address behind it. */
+/** Spans of the text in a block. HTML is shown as text, and a link is followed by its address. */
 export function inlineSpans(tokens: readonly Token[], depth: number): Span[] {
   return tokens.flatMap((token) => spansOf(token as MarkedToken, depth));
 }

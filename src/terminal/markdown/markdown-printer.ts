@@ -12,7 +12,7 @@ export interface Screen extends TextOutput {
 
 /** Longest block, in UTF-16 units, that further text can still change: each piece of an answer reads it again. */
 const MAX_OPEN_LENGTH = 16_384;
-/** Of the time, at most one part in so many goes into reading it again. */
+/** At most one part in SHARE_OF_TIME of the time goes into reading the text again. */
 const SHARE_OF_TIME = 10;
 const WIDTH = 80;
 const HEIGHT = 24;

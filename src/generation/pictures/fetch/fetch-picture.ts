@@ -99,7 +99,7 @@ async function publicAddress(hostname: string, resolve: ResolveHost, signal: Abo
     throw new NotFetchedError('has a host whose name is not found');
   }
   const [first] = addresses;
-  // Which address it is would tell of names that only this network knows.
+  // Naming the address would reveal names that only this network knows.
   if (first === undefined || !addresses.every(isPublicAddress))
     throw new NotFetchedError('has a host with no public address');
   return first;
@@ -159,7 +159,7 @@ function checkResponse({ statusCode = 0, headers }: IncomingMessage): void {
 
 const brokenOff = () => new NotFetchedError('was not answered to the end');
 
-/** An error of a connection, of which a client is told no more than its kind. */
+/** An error of a connection, of which a client learns only its kind. */
 function inWords({ code, message }: NodeJS.ErrnoException): NotFetchedError {
   return new NotFetchedError(`cannot be read from its server (${code ?? message})`);
 }

@@ -4,7 +4,7 @@ import { onAbort } from '../../../../base/on-abort.js';
 /** The addresses of a host's name, of one version of IP. @throws where it has none, or the signal is aborted */
 export type ResolveHost = (host: string, signal: AbortSignal) => Promise<readonly string[]>;
 
-/** What a name has no addresses of a version is told by. */
+/** Error codes of a name that has no addresses of a version. */
 const NONE = new Set(['ENODATA', 'ENOTFOUND']);
 
 /**

@@ -7,10 +7,10 @@ const ERROR_MESSAGE_TAG = (1 << 3) | 2;
 const INFER_RESPONSE_TAG = (2 << 3) | 2;
 const RAW_OUTPUT_TAG = (6 << 3) | 2;
 
-/** What is told of an answer beside its tensors. */
+/** The fields of an answer besides its tensors. */
 export interface AnswerHead {
   model: string;
-  /** '': that is not told. */
+  /** '': left out. */
   version: string;
   id: string;
   parameters: InferParameters;

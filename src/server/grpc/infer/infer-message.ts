@@ -46,7 +46,10 @@ export interface InferMessage {
 
 const NONE: MessageParameters = new Map();
 
-/** Reads a request, but for the elements of its tensors. @throws InferError, GrpcError for bytes that are none, and for more than is taken */
+/**
+ * Reads a request, but for the elements of its tensors.
+ * @throws InferError, GrpcError for bytes that are no request, and for more than is taken
+ */
 export function readInferMessage(bytes: Uint8Array): InferMessage {
   const reader = new WireReader(bytes, new FieldBudget());
   const inputs: MessageInput[] = [];

@@ -21,7 +21,7 @@ export interface ReadRequest {
   request: InferRequest;
   /** Null: all outputs. */
   wishes: readonly OutputWish[] | null;
-  /** A decoupled model's last answer, where that has no tensors, is to be told too. */
+  /** A decoupled model's last answer is to be sent even where it has no tensors. */
   wantsEmptyFinal: boolean;
 }
 
@@ -32,7 +32,10 @@ export interface ReadOptions {
   owner: string;
   /** Below which the request is recorded; undefined: it is not traced. */
   trace?: TraceSpan | undefined;
-  /** Told of bytes of memory that tensors take beside the message. @throws where there are none */
+  /**
+   * Called with the bytes of memory that tensors take in addition to the message.
+   * @throws where there are none
+   */
   hold(bytes: number): void;
 }
 
@@ -110,7 +113,7 @@ function timeoutOf(parameter: MessageParameter): number {
   return counted(parameter.value);
 }
 
-/** Beyond what JavaScript's numbers hold, the largest of these stands for it. */
+/** Beyond what JavaScript's numbers hold, the largest of these replaces it. */
 function counted(value: number | bigint): number {
   return typeof value === 'number' ? value : Number.MAX_SAFE_INTEGER;
 }

@@ -110,7 +110,7 @@ class ContentsReader {
     this.#view = new DataView(this.#data.buffer);
   }
 
-  /** Reads up to so many elements or fields. True: nothing is left. @throws InferError, GrpcError */
+  /** Reads up to `most` elements or fields. True: nothing is left. @throws InferError, GrpcError */
   read(most: number): boolean {
     for (let left = most; left > 0; left--) {
       if (this.#cursor.at < this.#listEnd) {
@@ -140,7 +140,7 @@ class ContentsReader {
     else throw unreadable(`elements of ${field} are written in a way that theirs are not`);
   }
 
-  /** Numbers one behind the other. An empty list is none. */
+  /** Packed numbers. An empty list is none. */
   #beginList(field: FieldType): void {
     this.#cursor.read();
     const length = this.#cursor.low;

@@ -117,7 +117,11 @@ export class WireReader {
     return this.#bytesOfValue();
   }
 
-  /** @param most characters @param what is told where it is longer @throws InferError, GrpcError for bytes that are no UTF-8 */
+  /**
+   * @param most characters
+   * @param what names it in the error where it is longer
+   * @throws InferError, GrpcError for bytes that are no UTF-8
+   */
   text(most: number, what: string): string {
     const bytes = this.bytes();
     this.#budget.takeText(bytes.length);
@@ -133,8 +137,8 @@ export class WireReader {
   }
 
   /**
-   * Numbers of a list, which are written one behind the other, or each as a field.
-   * @param most numbers that are read: one more tells that there are too many
+   * Numbers of a list, packed or each as a field of its own.
+   * @param most numbers that are read: one more shows that there are too many
    */
   signedNumbers(into: (number | bigint)[], most: number): void {
     if (this.type === VARINT) {

@@ -34,7 +34,7 @@ export function healthMethods(
   ];
 }
 
-/** Tells how the server is, at once and whenever that changes, for as long as the client listens. */
+/** Sends the server's status, at once and at each change, for as long as the client listens. */
 async function watchHealth(
   { call }: LetIn,
   types: MethodTypes,

@@ -157,7 +157,7 @@ export class AskedInfer {
     return tensors;
   }
 
-  /** It has failed: its span is told so. */
+  /** It failed: its span records that. */
   noteFailure(error: unknown): void {
     this.#status = statusOf(error);
   }

@@ -172,7 +172,10 @@ function eachOf<T, R>(
   return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, make(value, name)]));
 }
 
-/** Methods of shared memory: that of the system, where clients on this machine have leave, and that of GPUs, of which there is none. */
+/**
+ * Methods of shared memory: that of the system, where clients on this machine may use it, and that of GPUs,
+ * which does not exist here.
+ */
 function memoryMethods(types: TypesByName, { platform, apiKeys }: InferenceServices): Method[] {
   const { sharedMemory } = platform;
   return [

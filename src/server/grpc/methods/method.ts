@@ -16,14 +16,14 @@ export interface LetIn {
   openMemory(): RequestMemory;
   /** A request of a stream has begun, which the end of the server waits for; calls of one message count by themselves. Returns its end. */
   beginWork(): () => void;
-  /** Tells of a request of a stream that failed as the server's metrics and log have it. */
+  /** Reports a failed request of a stream to the server's metrics and log. */
   noteFailure(error: unknown): void;
 }
 
 /** How a method is answered. */
 export interface Method {
   path: string;
-  /** No API key is needed: it tells nothing of the models and changes nothing. */
+  /** No API key is needed: the method reveals nothing about the models and changes nothing. */
   isOpen: boolean;
   /** It is refused while the server is shutting down. */
   isWork: boolean;

@@ -65,7 +65,9 @@ class StreamCall {
     if (this.#letIn.call.isOver) throw new GrpcError('CANCELLED', 'The call is over.');
   }
 
-  /** Gives a request to its model. @throws GrpcError for a message that is none, behind which nothing can be read */
+  /**
+   * Passes a request to its model. @throws GrpcError for an invalid message, after which nothing can be read
+   */
   async #begin(message: CallMessage): Promise<void> {
     let request: StreamedRequest;
     try {
@@ -87,7 +89,7 @@ class StreamCall {
     else await this.#send(streamErrorParts(status.message, head));
   }
 
-  /** Sends an answer. Where the client has left there is nobody to be told. */
+  /** Sends an answer, unless the client has left. */
   async #send(parts: readonly Uint8Array[]): Promise<void> {
     try {
       await this.#letIn.call.send(parts);
@@ -122,7 +124,7 @@ class StreamedRequest extends HeldRequest implements StreamedInfer<ReadRequest, 
     return read;
   }
 
-  /** It has failed: its span is told so. */
+  /** It failed: its span records that. */
   noteFailure(error: unknown): void {
     this.#asked.noteFailure(error);
   }
@@ -144,12 +146,12 @@ class StreamedRequest extends HeldRequest implements StreamedInfer<ReadRequest, 
     return streamResponseParts(this.endHead, []);
   }
 
-  /** What is told of an error before a model has the request: its id alone. */
+  /** The head of an error before a model has the request: its id alone. */
   get refusalHead(): AnswerHead {
     return { model: '', version: '', id: this.#asked.message.id, parameters: {} };
   }
 
-  /** What is told of an end without tensors. */
+  /** The head of an end without tensors. */
   get endHead(): AnswerHead {
     const { model, version, id } = this.#asked.message;
     return { model, version, id, parameters: { triton_final_response: true } };

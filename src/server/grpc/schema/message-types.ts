@@ -27,7 +27,7 @@ export interface MethodTypes {
   path: string;
   name: string;
   isStream: boolean;
-  /** Reads a request. @throws GrpcError for bytes that are none */
+  /** Reads a request. @throws GrpcError for bytes that are no request */
   read(bytes: Uint8Array): Fields;
   /** Bytes of an answer. @param fields those of the schema that are set; others are left out */
   write(fields: object): Uint8Array;

@@ -13,14 +13,17 @@ export interface CallOptions {
   maxMessageBytes: number;
   /** Milliseconds that a client may take over a part of a message, its own or the server's; undefined: any number. */
   stallLimitMs: number | undefined;
-  /** Opens an account of the memory that a message takes, and what comes of it. */
+  /** Opens an account of the memory that a message and its answers take. */
   openMemory(): RequestMemory;
   onStall(): void;
   /** The first message has begun. @throws where there is no memory for the call */
   onFirst(): void;
 }
 
-/** A message of a client. Whoever reads it gives its memory back when nothing of it, nor of its answer, is held any more. */
+/**
+ * A message of a client. Its reader releases its memory once nothing of it, nor of its answer, is held any
+ * more.
+ */
 export interface CallMessage {
   bytes: Uint8Array;
   memory: RequestMemory;
@@ -42,25 +45,25 @@ export class GrpcCall {
   readonly path: string;
   /** Goes with the answer as x-request-id. */
   readonly requestId: string;
-  /** How it has ended; null: it has not. Its client may have left before it was told. */
+  /** How it has ended; null: it has not. The client may have left before receiving this. */
   status: CallStatus | null = null;
   readonly #stream: ServerHttp2Stream;
   readonly #options: CallOptions;
-  /** Made when somebody wants to hear of it. */
+  /** Created when the first caller asks for `signal`. */
   #leaving: AbortController | null = null;
-  /** Why nobody waits any more. */
+  /** Why the answer is no longer awaited. */
   #reason: DOMException | null = null;
   readonly #reader: MessageReader;
   /** Of the message that is on its way in. */
   #memory: RequestMemory | null = null;
   #writer: MessageWriter | null = null;
-  /** A message that nobody has asked for yet. */
+  /** A message that has not been requested yet. */
   #ready: RawMessage | null = null;
   /** Why what the client sends cannot be read. */
   #refusal: { error: unknown } | null = null;
   /** The client has sent all. */
   #isHalfClosed = false;
-  /** Whoever waits for a message. */
+  /** The pending reader of a message. */
   #waiting: { wake(): void; timer: NodeJS.Timeout | undefined } | null = null;
   #deadline: NodeJS.Timeout | undefined;
   /** Something of a message has come. */
@@ -91,12 +94,12 @@ export class GrpcCall {
       this.#isHalfClosed = true;
       this.#waiting?.wake();
     });
-    // Whatever ends it comes to the same: nobody waits for the answer.
+    // Whatever ends the stream, the effect is the same: the answer is no longer awaited.
     stream.on('error', () => {});
     stream.on('close', () => this.#leave());
   }
 
-  /** Aborted when nobody waits for the answer any more: the client has left, or its time is over. */
+  /** Aborted when the answer is no longer awaited: the client has left, or its time is over. */
   get signal(): AbortSignal {
     if (this.#leaving === null) {
       this.#leaving = new AbortController();
@@ -149,14 +152,18 @@ export class GrpcCall {
   }
 
   /**
-   * The next message of a stream of them; null: the client has sent its last one. While nobody asks for one no more than a window of the
-   * stream is taken from the client. @throws GrpcError, and what its memory throws
+   * The next message of a stream of them; null: the client has sent its last one. Between requests for
+   * messages, at most one window of the stream is taken from the client. @throws GrpcError, and what its
+   * memory throws
    */
   next(): Promise<CallMessage | null> {
     return this.#next(false);
   }
 
-  /** Sends a message, whose bytes are those of all parts. Resolves when there is room for another one. @throws rejects with a GrpcError where nobody reads it */
+  /**
+   * Sends a message, whose bytes are those of all parts. Resolves when there is room for another one.
+   * @throws rejects with a GrpcError where the client no longer reads it
+   */
   async send(parts: readonly Uint8Array[]): Promise<void> {
     await this.#begun().write(parts);
   }
@@ -189,7 +196,7 @@ export class GrpcCall {
     this.#waiting?.wake();
   }
 
-  /** What a client still sends behind its answer is for nobody: it is told so. */
+  /** Asks the client to stop sending: input after its answer is not read. */
   #endInput(): void {
     const stream = this.#stream;
     if (this.#isHalfClosed) return;
@@ -199,12 +206,15 @@ export class GrpcCall {
     });
   }
 
-  /** Ends the stream at once, whatever its client has been told. */
+  /** Ends the stream at once, whatever has been sent to its client. */
   cut(): void {
     this.#stream.close(constants.NGHTTP2_CANCEL);
   }
 
-  /** Writes what follows the headers, which go out if they have not. @throws GrpcError where nobody reads it */
+  /**
+   * Writes what follows the headers, which go out if they have not.
+   * @throws GrpcError where the client no longer reads it
+   */
   #begun(): MessageWriter {
     if (this.isOver || this.isClosed) throw new GrpcError('CANCELLED', 'The call is over.');
     if (this.#writer !== null) return this.#writer;
@@ -336,7 +346,7 @@ export class GrpcCall {
   }
 }
 
-/** Refuses a call for which nothing has been made yet; what its client still sends is for nobody. */
+/** Refuses a call before anything is created for it; further input of its client is not read. */
 export function refuseStream(stream: ServerHttp2Stream, requestId: string, status: CallStatus): void {
   stream.on('error', () => {});
   if (stream.destroyed || stream.closed) return;

@@ -23,11 +23,16 @@ export interface ListenerOptions {
   maxConnections: number;
   /** Calls that one of them may have at once, once one was let in; its client waits with more. */
   maxStreams: number;
-  /** A call has begun. @param isSurplus its connection is one too many: the call is to be told so */
+  /**
+   * A call has begun. @param isSurplus its connection exceeds the limit: the call is refused with that reason
+   */
   onStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, isSurplus: boolean): void;
 }
 
-/** Connections beyond the limit that are let in to be told so; further ones are closed without a word. */
+/**
+ * Connections beyond the limit that are accepted to refuse their calls with a reason; further ones are closed
+ * silently.
+ */
 const SURPLUS = 256;
 /** Milliseconds that such a connection may stay. */
 const SURPLUS_MS = 5000;
@@ -111,7 +116,10 @@ export class GrpcListener {
     return `${this.#scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
   }
 
-  /** Takes no more connections, tells clients to go elsewhere, and ends once their calls have ended, or after `limitMs`. */
+  /**
+   * Accepts no more connections, sends clients away, and ends once their calls have ended, or after
+   * `limitMs`.
+   */
   async close(limitMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     const timer = setTimeout(() => {

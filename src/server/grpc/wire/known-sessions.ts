@@ -1,6 +1,9 @@
 import { constants, type ServerHttp2Session } from 'node:http2';
 
-/** Calls that a connection may have at once before one of them is let in. Clients of HTTP/2 take this number before they are told one. */
+/**
+ * Calls that a connection may have at once before one of them is let in. HTTP/2 clients assume this number
+ * before they receive one.
+ */
 const FIRST_STREAMS = 100;
 /** Connections without a call that was let in, beyond which the oldest ones are closed. */
 const MAX_UNKNOWN = 256;
@@ -11,8 +14,8 @@ const GRACE_MS = 1000;
 export const firstStreams = (most: number) => Math.min(FIRST_STREAMS, most);
 
 /**
- * Tells connections whose client has had a call let in from those of which nothing is known yet. The latter have fewer calls at once and are
- * few: whoever has no key opens any number of connections.
+ * Separates connections whose client has had a call admitted from unknown ones. The latter may have fewer
+ * calls at once and are few, since clients without a key can open any number of connections.
  *
  *   opened -> unknown --- a call is let in ---> known: all of its calls at once
  *               '-- too many, and it is the oldest --> closed
@@ -63,7 +66,7 @@ export class KnownSessions {
   }
 }
 
-/** Ends a connection, and tells its client that it asks too much. */
+/** Ends a connection with a notice to its client that it asks too much. */
 export function endSession(session: ServerHttp2Session): void {
   if (session.destroyed) return;
   session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);

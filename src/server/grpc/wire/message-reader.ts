@@ -9,9 +9,9 @@ export interface RawMessage {
 export interface ReaderLimits {
   /** Bytes of the longest message. */
   maxBytes: number;
-  /** Told of the bytes that a message will have, before there is memory for it. @throws where there will be none */
+  /** Called with the size of a message before its memory is allocated. @throws where there will be none */
   expect(bytes: number): void;
-  /** Told of the bytes of memory that a message which is on its way takes. @throws where there is none */
+  /** Called with the bytes of memory that an arriving message takes. @throws where there is none */
   hold(bytes: number): void;
 }
 
@@ -31,7 +31,7 @@ const FIRST_BYTES = 256 * 1024;
 export class MessageReader {
   readonly #limits: ReaderLimits;
   readonly #chunks: Uint8Array[] = [];
-  /** Where in the first chunk it goes on. */
+  /** Offset in the first chunk where reading continues. */
   #at = 0;
   readonly #prefix = new Uint8Array(PREFIX);
   #prefixBytes = 0;
@@ -118,7 +118,7 @@ export class MessageReader {
     this.#body = longer;
   }
 
-  /** Up to so many bytes, of one chunk; null: there are none. */
+  /** Up to `most` bytes of one chunk; null: there are none. */
   #take(most: number): Uint8Array | null {
     const chunk = this.#chunks[0];
     if (chunk === undefined) return null;

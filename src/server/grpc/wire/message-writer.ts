@@ -16,7 +16,7 @@ export interface WriterOptions {
   coding: Coding | null;
   /** Milliseconds that the client may take to read a part; undefined: any number. */
   stallLimitMs: number | undefined;
-  /** The client has taken longer; its call is ended behind this. */
+  /** The client has taken longer; its call ends after this. */
   onStall(): void;
 }
 
@@ -41,7 +41,7 @@ export class MessageWriter {
     return written;
   }
 
-  /** Writes the last message, and ends the stream behind it. @throws as write */
+  /** Writes the last message, then ends the stream. @throws as write */
   async writeLast(parts: readonly Uint8Array[]): Promise<void> {
     const length = lengthOf(parts);
     if (length > SMALL || this.#compresses(length)) {

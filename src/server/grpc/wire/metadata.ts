@@ -30,7 +30,7 @@ export function headerText(value: string | string[] | undefined): string | undef
   return Array.isArray(value) ? value.join(', ') : value;
 }
 
-/** Compressions of messages beside none. */
+/** Supported message compressions besides none. */
 const CODINGS = ['gzip', 'deflate'] as const;
 export type Coding = (typeof CODINGS)[number];
 

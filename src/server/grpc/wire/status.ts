@@ -23,7 +23,7 @@ export const STATUS_CODES = {
 
 export type StatusName = keyof typeof STATUS_CODES;
 
-/** How a call has ended, as its client is told. */
+/** How a call ended, as sent to its client. */
 export interface CallStatus {
   name: StatusName;
   /** One sentence; '' where all is well. */

@@ -2,8 +2,8 @@
 const CHUNK_BYTES = 256;
 
 /**
- * Counts what has come of a message that is not whole: the library keeps it, and tells of whole messages alone. It never counts too little:
- * a fragment's header counts as content until its message is whole.
+ * Counts what has come of a message that is not whole: the library keeps it, and reports only whole messages.
+ * It never counts too little: a fragment's header counts as content until its message is whole.
  *
  *   read      | message | mess   |  age   |
  *   counted   '------------ 4 ---+-- 7    0
@@ -42,7 +42,7 @@ export class Arrivals {
     return this.#bytes + this.#chunks * CHUNK_BYTES;
   }
 
-  /** Milliseconds since the first read behind which no frame was whole; 0: there was none. */
+  /** Milliseconds since the first read after which no frame was whole; 0: there was none. */
   get ageMs(): number {
     return this.#sinceMs === null ? 0 : performance.now() - this.#sinceMs;
   }

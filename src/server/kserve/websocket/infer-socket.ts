@@ -33,7 +33,7 @@ export interface SocketOpening {
   caller: Caller;
   requestId: string;
   path: string;
-  /** Asks for each of its requests whether the caller's limits allow it; undefined: nobody counts. */
+  /** Asks for each of its requests whether the caller's limits allow it; undefined: there are no limits. */
   admit: Admit | undefined;
   /** Fingerprint of the engine that its requests are for; undefined: any of the model. */
   engine: string | undefined;

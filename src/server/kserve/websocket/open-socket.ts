@@ -23,7 +23,7 @@ export function openSocket(
   checkHandshake((name) => c.req.header(name));
   if (context.state.isDraining) throw shuttingDown(context.state.drainEndsInMs);
   if (model !== null) platform.repository.find(model.name, model.version);
-  // The socket has an account of its own; where there is no room for it now, that is told by HTTP.
+  // The socket has an account of its own; a lack of room for it is reported now, by HTTP.
   c.get('memory').holdBody(SOCKET_BYTES);
   const { stallLimitMs } = context.eventStream;
   const asked = { caller: c.get('caller'), requestId: c.get('requestId'), path: c.req.path };
@@ -33,7 +33,7 @@ export function openSocket(
   return new Response(null, { headers: ALREADY_SENT });
 }
 
-/** Tells the HTTP library that nothing is to be sent. */
+/** Signals to the HTTP library that nothing is to be sent. */
 const ALREADY_SENT = { 'x-hono-already-sent': 'true' };
 
 /** @throws ApiError for what is no handshake. Source: RFC 6455, 4.2.1 */

@@ -55,7 +55,7 @@ export interface RequestOrigin {
 
 export type SocketRead = ReadInfer & StreamedRead;
 
-/** gRPC's wish for an end that is told on sockets in any case. */
+/** gRPC's option for an explicit end, which sockets send in any case. */
 const EMPTY_FINAL = 'triton_enable_empty_final_response';
 
 /** A request on a socket, with all that is held for it until its last answer is out. */

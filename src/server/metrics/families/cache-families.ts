@@ -5,7 +5,7 @@ import { liveCounter, liveGauge } from './live-family.js';
 
 const NS_PER_US = 1000;
 
-/** Counters of each model that a cache stands before. */
+/** Counters of each model that has a response cache. */
 const OF_MODELS = {
   nv_cache_num_hits_per_model: [
     'Requests that were answered from the cache',

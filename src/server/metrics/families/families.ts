@@ -134,7 +134,7 @@ const GAUGES = {
 /** Metrics with another label. */
 const LABELLED = {
   success: [Counter, 'vllm:request_success_total', 'Requests that ended, by reason', 'finished_reason'],
-  /** Why requests wait, as vLLM's dashboards tell them apart. */
+  /** Why requests wait, as vLLM's dashboards distinguish it. */
   waitingByReason: [
     Gauge,
     'vllm:num_requests_waiting_by_reason',

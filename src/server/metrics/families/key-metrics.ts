@@ -5,7 +5,7 @@ import { liveCounter } from './live-family.js';
 
 type Total = Pick<KeyReport, 'name' | 'total' | 'refused'>;
 
-/** Keys with series of their own; those beyond share one, or a long file of keys would fill whoever reads the metrics. */
+/** Keys with series of their own; those beyond share one, or a long file of keys would flood the scraper. */
 const MAX_KEYS = 1000;
 const OTHERS = 'others';
 

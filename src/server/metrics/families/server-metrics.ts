@@ -25,7 +25,7 @@ import { rateLimitFamilies, sequenceFamilies } from './tensor-metrics.js';
 import { tritonFamilies } from './triton-families.js';
 import { expectedFamilies, scalingFamilies, workerFamilies } from './worker-metrics.js';
 
-/** Longest sequence that buckets of lengths assume where no model tells its own. */
+/** Longest sequence that length buckets assume where no model reports its own. */
 const LONGEST_UNKNOWN = 131_072;
 
 /**

@@ -67,7 +67,7 @@ export class DesiredWorkers {
     };
   }
 
-  /** 0: nobody has asked for a while. */
+  /** 0: no requests for a while. */
   desired({ workers, running, waiting, ages }: Load, nowMs: number): number {
     const ratios = Object.values(this.ratios(ages, nowMs));
     const isIdle = running + waiting === 0;

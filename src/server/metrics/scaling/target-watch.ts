@@ -4,7 +4,7 @@ import type { RequestObserver } from '../../../serving/request-observer.js';
 import type { ServedModel } from '../../../serving/served-model.js';
 import { DesiredWorkers, type Targets } from './desired-workers.js';
 
-/** Most requests without a first token whose waiting is looked at: beyond them one more changes no decile. */
+/** Most requests without a first token whose waiting time is read: beyond them one more changes no decile. */
 const MAX_AGES = 1_000;
 
 /** What is watched of a model. */
@@ -34,7 +34,7 @@ export class TargetWatch {
     });
   }
 
-  /** Follows a request that was just accepted, beside another observer. */
+  /** Follows a request that was just accepted, in addition to another observer. */
   observe(model: string, inner: RequestObserver): RequestObserver {
     const watched = this.#watched.get(model);
     if (watched === undefined) return inner;

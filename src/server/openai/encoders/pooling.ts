@@ -138,7 +138,7 @@ function inNumbers(row: Row): JsonNumbers | JsonList {
   return row instanceof Float32Array ? new JsonNumbers(row) : writtenVectors(row);
 }
 
-/** Base64 of a row, or of vectors one behind the other. */
+/** Base64 of a row, or of concatenated vectors. */
 function base64(row: Row): string {
   if (row instanceof Float32Array) return base64Of(row);
   const width = row[0]?.length ?? 0;

@@ -24,7 +24,7 @@ import { inOtherWords } from '../../web/other-words.js';
 import type { TokenOutputRequest } from '../schemas/token-outputs.js';
 import { cutSide } from './answer-parts.js';
 
-/** What is given of tokens: how it is computed, and the bytes of an answer for so many of them. */
+/** An output of tokens: how it is computed, and the bytes of its answer for a number of tokens. */
 interface Output<T> {
   kind: TokenOutput;
   embed: (

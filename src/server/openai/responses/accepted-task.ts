@@ -29,7 +29,7 @@ export function resumable(asked: Asked): Asked {
   return { ...asked, request, json, origin: { id: newId('resp'), splicer: null } };
 }
 
-/** Stores a task before its client hears that it is accepted. @throws the store's errors */
+/** Stores a task before its client learns that it is accepted. @throws the store's errors */
 export async function acceptTask(
   { context, json, conversation, turn }: Asked,
   { run, making }: Awaited<ReturnType<typeof begin>>,
@@ -56,7 +56,10 @@ export async function acceptTask(
   }
 }
 
-/** Goes on with a response that another server has begun to make in the background. @throws ApiError where it cannot be made now */
+/**
+ * Continues a response that another server has begun to make in the background.
+ * @throws ApiError where it cannot be made now
+ */
 export async function resumeResponse(
   context: ResponsesContext & ExchangeServices,
   resumed: Resumed,

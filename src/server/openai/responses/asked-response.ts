@@ -21,7 +21,7 @@ export interface Asked {
   warn: Warn;
   /** Aborted when the client leaves. */
   signal?: AbortSignal | undefined;
-  /** Where another server may go on with it: from where it is made, and what was told of it. */
+  /** Where another server may continue it: from where it is made, and what was sent of it. */
   origin?: Origin;
   told?: readonly string[];
 }

@@ -10,11 +10,11 @@ export interface BackgroundRun {
   /** Account of its own, since the one of the request is closed with its answer. It is closed when the response is made, and its events read. */
   memory: RequestMemory;
   logError: (error: unknown) => void;
-  /** Where other servers may go on with it; null: it is this server's alone. */
+  /** Where other servers may continue it; null: it is this server's alone. */
   held: HeldTask | null;
 }
 
-/** Makes a response to its end, whoever is there to read it; a failed one can be read too. */
+/** Makes a response to its end, even without a reader; a failed one can be read too. */
 export async function makeInBackground({
   run,
   making,

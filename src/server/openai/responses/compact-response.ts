@@ -77,7 +77,7 @@ export async function compactResponse(
   );
 }
 
-/** @throws ApiError for a summary that was broken off: a conversation would lose what it does not tell. */
+/** @throws ApiError for a summary that was broken off: a conversation would lose what it leaves out. */
 function checkWhole(finish: string | null): void {
   if (finish === 'timeout') {
     throw new ApiError(408, 'The limit of time was reached before the summary was whole.', {

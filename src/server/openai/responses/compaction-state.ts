@@ -6,13 +6,13 @@ export interface KeptMessage {
   text: string;
 }
 
-/** What an item of type compaction stands for. */
+/** The state that an item of type compaction represents. */
 export interface CompactionState {
   /** What the model wrote of the conversation. */
   summary: string;
   /** Messages before the summary; null: those are items of their own, and nothing before this item is left out. */
   before: readonly KeptMessage[] | null;
-  /** Messages behind it, of which it does not tell. */
+  /** Messages after it, which it does not cover. */
   after: readonly KeptMessage[];
 }
 

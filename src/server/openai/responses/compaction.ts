@@ -8,9 +8,9 @@ import { maxRetainedTokens, retainedMessages } from './retained-items.js';
 /** Share of a context from which on a conversation is compacted, where the request names no number of tokens. */
 const DEFAULT_THRESHOLD = 3 / 4;
 
-/** A compaction that is to be made: what is summarised, and what is kept beside the summary. */
+/** A compaction to be made: what is summarised, and what is kept in addition to the summary. */
 export interface Compaction {
-  /** Items that the summary tells of. */
+  /** Items that the summary covers. */
   items: readonly KeptItem[];
   stateOf(summary: string): CompactionState;
 }
@@ -30,13 +30,14 @@ export function summaryOnly(items: readonly KeptItem[]): Compaction {
 }
 
 /**
- * A compaction that stands for a whole conversation. What the user says last is not summarised: the model is about to
- * answer it.
+ * A compaction that replaces a whole conversation. What the user says last is not summarised: the model is
+ * about to answer it.
  *
  *   system, user, assistant, ..., tool | user       ->      system, user | summary | user
  *   `---------- summarised ----------´                      `- before -´           after
  *
- * @returns null where there is nothing but what the user says last, or where that has pictures, which no summary holds.
+ * @returns null where there is only what the user says last, or where that has pictures, which no summary
+ * holds.
  */
 export function wholeCompaction(
   items: readonly KeptItem[],

@@ -8,7 +8,7 @@ import { itemsBytes, valueBytes } from './stored-size.js';
 
 /** Bytes of a conversation without metadata and items. */
 const EMPTY_BYTES = 1024;
-/** Times that a conversation is changed anew, where another server has changed it meanwhile. */
+/** Attempts to change a conversation, where another server has changed it meanwhile. */
 const TRIES = 32;
 
 export type Metadata = Readonly<Record<string, string>>;
@@ -114,7 +114,7 @@ export class OwnConversations {
     throw new ApiError(404, message, { param, code: 'conversation_not_found' });
   }
 
-  /** Changes a conversation, anew where somebody else has done so meanwhile; null: there is none. */
+  /** Changes a conversation, again after a concurrent change; null: there is none. */
   async #change(
     id: string,
     change: (conversation: StoredConversation) => StoredConversation | Promise<StoredConversation>,
@@ -137,7 +137,7 @@ export class OwnConversations {
     return (await this.#change(id, (conversation) => conversation.with({ metadata }))) ?? this.get(id);
   }
 
-  /** Removes a conversation; a response of it that is being made goes on. @throws ApiError 404. */
+  /** Removes a conversation; a response of it that is being made continues. @throws ApiError 404. */
   async delete(id: string): Promise<void> {
     await this.get(id);
     await this.#place.forget(this.#owner, id);
@@ -171,8 +171,8 @@ export class OwnConversations {
   }
 
   /**
-   * Begins a response's turn, which has to be ended. Another response would neither see this one's answer nor know its
-   * place behind it, and is refused, in OpenAI's words.
+   * Begins a response's turn, which has to be ended. Another response would neither see this one's answer nor
+   * know its place after it, and is refused, in OpenAI's words.
    * @throws ApiError 404, 400 where another response has its turn or there is no room for the input.
    */
   async beginTurn(id: string, input: readonly KeptItem[]): Promise<ConversationTurn> {
@@ -194,7 +194,7 @@ export class OwnConversations {
       await this.#change(id, (conversation) => {
         const isOurs = conversation.fields.turn?.id === turnId;
         const last = added.at(-1);
-        // A server that is gone had ended it already, and said so to nobody.
+        // A server that is gone had already ended it, but could not report that.
         if (!isOurs && (last === undefined || conversation.items.some((item) => item.id === last.id)))
           return conversation;
         const free = isOurs ? conversation.with({ turn: null }) : conversation;

@@ -16,7 +16,7 @@ import { ToolSet, type ToolSource, warnOfOthers } from './tool-set.js';
 export interface Conversation {
   /** Message of the system before it; absent: there is none. */
   instructions: string | undefined;
-  /** Items that the model is told of, the newest last. */
+  /** Items that the model receives, the newest last. */
   items: readonly KeptItem[];
   /** Items of the request itself. */
   input: readonly StoredItem[];
@@ -38,8 +38,8 @@ type AskedConversation = {
 };
 
 /**
- * The conversation that a request continues, followed by its own items. Warns of tools and items that only OpenAI's
- * servers know, of which the model is not told.
+ * The conversation that a request continues, followed by its own items. Warns of tools and items that only
+ * OpenAI's servers know, which the model does not receive.
  * @param maxRetained most tokens of messages that stay where the server keeps a compacted conversation. @throws ApiError.
  */
 export async function conversationOf(
@@ -79,13 +79,13 @@ export async function conversationOf(
   );
 }
 
-/** What a conversation is made of beside its request. */
+/** What a conversation is made of besides its request. */
 export interface ConversationParts {
   input: readonly StoredItem[];
   previous: StoredResponse | null;
   /** The stored conversation; null: it is part of none. */
   stored: { id: string; before: readonly KeptItem[] } | null;
-  /** Items before those of the request that a model is still told of. */
+  /** Items before those of the request that a model still receives. */
   told: readonly KeptItem[];
 }
 
@@ -129,8 +129,8 @@ export function chatOf({ instructions, input, id }: Conversation, items: readonl
 }
 
 /**
- * Of items that the server keeps, those which are still told to a model: what was before the last compaction is
- * replaced by it, and by the messages that stay.
+ * Of the items that the server keeps, those that a model still receives: the last compaction, and the
+ * messages that stay, replace what was before it.
  */
 function currentItems(items: readonly KeptItem[], maxRetained: number): readonly KeptItem[] {
   const last = items.findLastIndex(({ type }) => type === 'compaction');
@@ -138,7 +138,7 @@ function currentItems(items: readonly KeptItem[], maxRetained: number): readonly
   return [...retainedItems(items.slice(0, last), maxRetained), ...items.slice(last)];
 }
 
-/** Items without those before the last compaction that stands for all of them. */
+/** Items without those before the last compaction that replaces all of them. */
 function withoutReplaced(items: readonly KeptItem[]): readonly KeptItem[] {
   return items.slice(Math.max(0, lastWhole(items)));
 }

@@ -36,7 +36,8 @@ function wholePattern(definition: string): string {
 }
 
 /**
- * Tells the fault of a custom tool's regex in the words of the regex alone, where the error is of the parameters that hold it.
+ * Reports the fault of a custom tool's regex in terms of the regex alone, where the error names the
+ * parameters that hold it.
  * @throws InvalidRequestError
  */
 export async function rethrowPatternFault(

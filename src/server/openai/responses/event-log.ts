@@ -20,7 +20,7 @@ export class EventLog {
     return this.#frames;
   }
 
-  /** True while somebody reads it. */
+  /** True while it has a reader. */
   get isRead(): boolean {
     return this.#readers.size > 0;
   }
@@ -49,7 +49,7 @@ export class EventLog {
     };
   }
 
-  /** Calls `then` once, when the log has ended and nobody reads it: a slow reader keeps it alive. */
+  /** Calls `then` once, when the log has ended and has no reader: a slow reader keeps it alive. */
   whenUnread(then: () => void): void {
     this.#onUnread = then;
     this.#checkUnread();
@@ -68,8 +68,8 @@ export class EventLog {
 }
 
 /**
- * Answers with a response's events behind a number, up to its end. A reader that is behind, or leaves, holds up
- * nobody: the events wait in the log.
+ * Answers with a response's events after a number, up to its end. A reader that is slow or leaves delays
+ * nothing: the events wait in the log.
  */
 export function eventsAnswer(
   log: EventLog,

@@ -21,8 +21,8 @@ export function framesIn(text: string): string[] {
 }
 
 /**
- * Goes on with the events of a response that another server has begun to make. The answer is made again, which gives the same text; what
- * was told of it is taken away, wherever that was cut into events:
+ * Continues the events of a response that another server began. The answer is generated again, which gives
+ * the same text; what was already sent is removed, however it was cut into events:
  *
  *   stored     [Hello,] [ wor]
  *   made again [Hell] [o, world] [!]   ->   [ld] [!]
@@ -40,7 +40,11 @@ export class EventSplicer {
     this.count = stored.length;
   }
 
-  /** Takes an event that is made. @returns its fields as far as they were not told before; null: all was. @throws Error for another answer */
+  /**
+   * Takes a new event.
+   * @returns those of its fields that were not sent before; null: all were.
+   * @throws Error for another answer
+   */
   rest<Fields extends object>(type: string, fields: Fields): Fields | null {
     if (this.#next === this.#stored.length) return fields;
     if (!('delta' in fields)) {
@@ -81,7 +85,7 @@ export class EventSplicer {
   }
 }
 
-/** Fields of an event that tells more of a text. */
+/** Fields of an event that carries more of a text. */
 interface Delta {
   delta: string;
   logprobs?: readonly unknown[];

@@ -7,7 +7,7 @@ import type { ResponseTask } from './response-task.js';
 
 /** What a task that this server makes needs of where all tasks are. */
 export interface TaskPlace {
-  /** Goes on with its events behind so many bytes. */
+  /** Continues its events after the first `bytes` bytes. */
   content(bytes: number): Promise<ContentWriter>;
   /** Bytes of its events that are stored. */
   eventBytes(): Promise<number>;
@@ -71,7 +71,7 @@ export class HeldTask {
     else if (this.task.isCancelled) void this.#making?.cancel();
   }
 
-  /** Another server goes on with it: nothing more is stored. */
+  /** Another server continues it: nothing more is stored. */
   leave(): void {
     this.#isLeft = true;
     this.#apply();
@@ -97,7 +97,7 @@ export class HeldTask {
     if (this.#writer !== null) this.#storeSoon(events);
   }
 
-  /** Stores new events, behind those that are being stored. */
+  /** Stores new events, after those that are being stored. */
   #store(events: EventLog): Promise<void> {
     this.#stored = this.#stored.catch(() => {}).then(() => this.#storeNext(events));
     return this.#stored;
@@ -119,7 +119,7 @@ export class HeldTask {
 
   async #append(bytes: Buffer): Promise<void> {
     try {
-      // After a loss of the connection it may have been stored, with nobody to say so.
+      // After a loss of the connection it may have been stored without a confirmation.
       const isStored =
         this.#writer === null && (await this.#place.eventBytes()) === this.#storedBytes + bytes.length;
       if (isStored) return;
@@ -162,7 +162,7 @@ export class HeldTask {
     } catch (error) {
       if (error instanceof TakenOverError) return true;
       if (!(error instanceof StoreError) || error.kind !== 'away') throw error;
-      // Where the store was erased nobody can store its events, and nobody asks for them.
+      // Where the store was erased its events can no longer be stored, and are no longer requested.
       return !(await this.#place.confirm().catch(() => true));
     }
   }

@@ -12,7 +12,7 @@ import { REASONING_SEAL } from './sealed.js';
 import { ServedCalls } from './served-calls.js';
 import { keptTools, modelName, SEARCH_NAME } from './tool-set.js';
 
-/** Where an item stands in a request. */
+/** Place of an item in a request. */
 export interface ItemPlace {
   place: string;
   /** True for an item of an earlier turn, which the request did not bring. */
@@ -20,9 +20,10 @@ export interface ItemPlace {
 }
 
 /**
- * Messages of items, for a chat template. The model's text, its reasoning and the calls behind it become one message;
- * each output of a call becomes one message of the tool.
- * @param placeOf where an item stands in the request @throws InvalidRequestError for a picture that is in no data: URL, and at no address
+ * Messages of items, for a chat template. The model's text, its reasoning and the calls after it become one
+ * message; each output of a call becomes one message of the tool.
+ * @param placeOf place of an item in the request @throws InvalidRequestError for a picture that is in no
+ * data: URL, and at no address
  */
 export function messagesOf(
   items: readonly KeptItem[],
@@ -185,7 +186,7 @@ const inside = ({ place, isEarlier }: ItemPlace, field: string): ItemPlace => ({
   isEarlier,
 });
 
-/** Where the picture of a part is. @throws InvalidRequestError for a URL that is none */
+/** Where the picture of a part is. @throws InvalidRequestError for an invalid URL */
 export function sourceOf({ image_url: url, file_id: fileId }: ImagePart, place: string): PictureSource {
   return url === undefined ? { fileId: fileId! } : sourceOfUrl(url, place);
 }

@@ -13,10 +13,13 @@ export interface KeptPlace {
   /** Keeps a response, in place of the one that had its id, unless it alone exceeds the limits. */
   putResponse(owner: string, stored: StoredResponse): Promise<void>;
   response(owner: string, id: string): Promise<StoredResponse | null>;
-  /** Keeps a conversation in place of the one of this revision; 0: there is none. False: somebody else was faster. */
+  /**
+   * Keeps a conversation in place of the one of this revision; 0: there is none. False: another writer was
+   * faster.
+   */
   putConversation(owner: string, conversation: StoredConversation, revision: number): Promise<boolean>;
   conversation(owner: string, id: string): Promise<ConversationAt | null>;
-  /** False where there is none of this owner. */
+  /** False where this owner has none. */
   forget(owner: string, id: string): Promise<boolean>;
   /** Finds items in the output of some response, or in some conversation. */
   finder(owner: string): Promise<FindItem>;

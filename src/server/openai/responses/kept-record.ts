@@ -6,8 +6,8 @@ import type { KeptItem, StoredItem, StoredResponse } from './response-store.js';
 import { turnOf } from './stored-size.js';
 
 /**
- * A record is a line of JSON with what is short, and a line for each item or event, so that a long one is written and read in turns.
- * A response stands by itself, with all items of those that it continues.
+ * A record is a line of JSON with what is short, and a line for each item or event, so that a long one is
+ * written and read in turns. A response is complete, with all items of those that it continues.
  */
 type Head =
   | {
@@ -27,7 +27,7 @@ export function historyOf(last: StoredResponse | null): KeptItem[] {
   return turns.reverse().flatMap(turnOf);
 }
 
-/** What stands for the responses before one of which only the items are known; null: there are none. */
+/** Replaces the responses before one of which only the items are known; null: there are none. */
 export function asPrevious(history: readonly KeptItem[]): StoredResponse | null {
   if (history.length === 0) return null;
   const response = { id: '', output: [] } as unknown as ResponseObject;
@@ -74,7 +74,7 @@ async function written(head: Head, lines: readonly unknown[]): Promise<string> {
   return text;
 }
 
-/** A response, or a conversation, of the text of its record. @throws StoreError for a record that is none */
+/** The response or conversation of a record's text. @throws StoreError for an invalid record */
 export async function readKept(id: string, text: string): Promise<StoredResponse | StoredConversation> {
   try {
     const lines = new Lines(text);

@@ -67,7 +67,7 @@ export class KeptValues<Value> {
     while (this.#isTooMuch()) this.#forgetOldestOf(this.#greatest('bytes'));
   }
 
-  /** The value of an id, which counts as its use; null: there is none of this owner. */
+  /** The value of an id, which counts as its use; null: this owner has none. */
   get(owner: string, id: string): Value | null {
     const entry = this.#entries.get(id);
     if (entry?.owner !== owner) return null;
@@ -76,7 +76,7 @@ export class KeptValues<Value> {
     return entry.value;
   }
 
-  /** Removes a value. Returns false where there is none of this owner. */
+  /** Removes a value. Returns false where this owner has none. */
   forget(owner: string, id: string): boolean {
     const value = this.#take(owner, id);
     if (value === null) return false;
@@ -84,7 +84,7 @@ export class KeptValues<Value> {
     return true;
   }
 
-  /** Takes a value out of the entries; null: there is none of this owner. */
+  /** Takes a value out of the entries; null: this owner has none. */
   #take(owner: string, id: string): Value | null {
     const entry = this.#entries.get(id);
     if (entry?.owner !== owner) return null;

@@ -106,7 +106,10 @@ class ItemIndex {
     return item;
   }
 
-  /** Indexes the items of a value in place of those that it had. Only what differs behind their common start is changed. */
+  /**
+   * Indexes the items of a value in place of its earlier ones. Only what differs after their common start is
+   * changed.
+   */
   set(owner: string, holder: Holder, items: readonly KeptItem[]): void {
     const before = this.#indexed.get(holder) ?? [];
     let same = 0;

@@ -244,7 +244,7 @@ export class OutputEvents {
     return item;
   }
 
-  /** Begins an item. That of a call which waits for approval is told once it is whole. */
+  /** Begins an item. The item of a call that waits for approval is sent once it is whole. */
   #begin(item: OutputItem): void {
     this.#close('completed');
     this.items.push(item);

@@ -19,7 +19,7 @@ import {
 
 /** A stored conversation, or the responses before one, as a request takes it. */
 export interface TakenHistory {
-  /** Items that a model is still told of: from the last on that stands for all before it. */
+  /** Items that a model still receives: starting with the last one that replaces all before it. */
   told: readonly KeptItem[];
 }
 
@@ -40,7 +40,7 @@ export class OwnStore {
     this.#taken = new TakenState(memory, maxBytes);
   }
 
-  /** The response that a request goes on with. @throws ApiError 404, 400, 413, 429. */
+  /** The response that a request continues. @throws ApiError 404, 400, 413, 429. */
   async previous(id: string): Promise<TakenHistory & { response: StoredResponse }> {
     const param = 'previous_response_id';
     const response = await this.responses.get(id, param);
@@ -48,7 +48,7 @@ export class OwnStore {
     return { response, told: toldHistory(response) };
   }
 
-  /** The items of the conversation that a request goes on with. @throws ApiError 404, 400, 413, 429. */
+  /** The items of the conversation that a request continues. @throws ApiError 404, 400, 413, 429. */
   async conversation(id: string): Promise<TakenHistory & { items: readonly KeptItem[] }> {
     const { items } = await this.conversations.get(id, 'conversation');
     const told = items.slice(Math.max(0, lastWhole(items)));
@@ -97,7 +97,7 @@ export class OwnStore {
   }
 }
 
-/** Items of a response, and of those that it continues, which a model is still told of; the oldest first. */
+/** Items of a response, and of those that it continues, which a model still receives; the oldest first. */
 export function toldHistory(last: StoredResponse): KeptItem[] {
   const turns: KeptItem[][] = [];
   for (let link: StoredResponse | null = last; link !== null; link = link.previous) {

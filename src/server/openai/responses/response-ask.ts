@@ -12,7 +12,7 @@ type AskFields = Pick<
 
 type ServedChoice = Extract<ResponseRequest['tool_choice'], { type: 'mcp' }>;
 
-/** What a request asks of a chat, beside its messages and the form of its answer. @throws ApiError. */
+/** What a request asks of a chat, besides its messages and the form of its answer. @throws ApiError. */
 export function askOf(request: AskFields, tools: ToolSet): Omit<ChatAsk, 'messages'> {
   return {
     ...toolRequest({

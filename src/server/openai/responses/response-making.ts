@@ -41,7 +41,7 @@ export interface MakingOptions {
   hasLogProbs: boolean;
   /** From where it is made; absent: here, and here alone. */
   origin?: Origin | undefined;
-  /** Events that were told of it before; absent: none. */
+  /** Its events that were sent before; absent: none. */
   told?: readonly string[] | undefined;
 }
 
@@ -221,7 +221,7 @@ export class ResponseMaking implements ActiveResponse {
     if (finishReason === null) return;
     this.#summary = null;
     this.#reasoningBefore += reader.reasoningTokens;
-    // A summary that a limit of its length has cut is one; what somebody else has cut is none.
+    // A summary cut by its length limit is valid; one cut for another reason is not.
     if (finishReason === 'cancelled' || finishReason === 'timeout') {
       this.#output.dropCompaction();
       this.#end(finishReason);
@@ -322,8 +322,8 @@ export class ResponseMaking implements ActiveResponse {
         this.#output.breakOff();
         const { type, message, apiCode: code, param } = error;
         const fields = { code: code ?? 'server_error', message, param };
-        // OpenAI's description has the fields beside the type, but its server nests them in `error`: by that its
-        // clients notice an error and throw it.
+        // OpenAI's description puts the fields next to the type, but its server nests them in `error`, by
+        // which its clients recognise an error and throw it.
         this.#tell('error', { ...fields, error: { type, ...fields } });
         this.#tell('response.failed', { response: responseJson(this.fail(error)) });
         return this.#takeFrames();

@@ -141,7 +141,7 @@ export type ResponseObject = ReturnType<typeof responseFields> & ResponseState;
 type OfTools = 'fc' | 'ctc' | 'tsc' | 'tso' | 'at' | 'mcp' | 'mcpl' | 'mcpr' | 'mcpa';
 type IdPrefix = 'resp' | 'msg' | 'item' | 'rs' | 'cmp' | 'ct' | OfTools;
 
-/** A new id: `resp_` or the like with 192 random bits, since whoever knows an id may read the response. */
+/** A new id: `resp_` or the like with 192 random bits, since the id alone allows reading the response. */
 export function newId(prefix: IdPrefix): string {
   return `${prefix}_${randomBytes(24).toString('hex')}`;
 }

@@ -83,7 +83,7 @@ export class ResponsePasses implements ServedPasses {
     return pass;
   }
 
-  /** Items that the model is told of now. */
+  /** Items that the model receives now. */
   get #items(): readonly KeptItem[] {
     const { items } = this.#asked.conversation;
     const { output } = this.#making;

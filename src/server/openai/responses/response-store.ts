@@ -34,7 +34,7 @@ export type KeptItem = StoredItem | OutputItem;
 export interface ActiveResponse extends Pick<StoredResponse, 'input' | 'previous' | 'before'> {
   /** Its events so far, where they can be read again; else null. */
   events: EventLog | null;
-  /** True where it is made whoever reads it. */
+  /** True where it is made even without a reader. */
   isInBackground: boolean;
   /** The response as it is so far. */
   snapshot(): ResponseObject;
@@ -59,7 +59,7 @@ export class ResponseStore {
   readonly #active = new Map<string, { active: ActiveResponse; owner: string }>();
   readonly #maxConversationBytes: number;
 
-  /** Responses in the background of all servers that share their place; null: there are none of others. */
+  /** Responses in the background of all servers that share their place; null: the place is not shared. */
   readonly tasks: ResponseTasks | null;
 
   /** @param place where they are kept */
@@ -198,7 +198,7 @@ export class OwnResponses {
   /** Removes a response; one that is made in the background ends first. @throws ApiError 404. */
   async delete(id: string): Promise<void> {
     const active = this.activeResponse(id);
-    // Nobody goes on with it, should this server end before it has.
+    // No server continues it, should this one end first.
     const isTask = (await this.#store.tasks?.stop(this.#owner, id, 'isDiscarded')) ?? false;
     if (active?.isInBackground) {
       this.end(id);
@@ -237,7 +237,10 @@ interface FollowedTask {
   onMore(text: string): void;
 }
 
-/** Fills a log with the events of a response that another server makes, until it has ended or nobody reads them. Never rejects. */
+/**
+ * Fills a log with the events of a response that another server makes, until it has ended or the log has no
+ * reader. Never rejects.
+ */
 async function followTask(log: EventLog, task: FollowedTask): Promise<void> {
   let bytes = 0;
   const add = (text: string) => {

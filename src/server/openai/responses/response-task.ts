@@ -27,16 +27,16 @@ export interface TaskInput {
   conversation: { id: string; turnId: string; before: readonly KeptItem[] } | null;
 }
 
-/** From where a response is made that another server may go on with. */
+/** From where a response is made that another server may continue. */
 export interface Origin {
   id: string;
   /** Seconds since 1970; absent: now. */
   createdAt?: number;
-  /** What was told of it before; null: nothing. */
+  /** What was sent of it before; null: nothing. */
   splicer: EventSplicer | null;
 }
 
-/** A task of its record. @throws StoreError for a record that is none */
+/** The task of a record. @throws StoreError for an invalid record */
 export function readTask(id: string, text: string): ResponseTask {
   return read(id, text, (task: ResponseTask) => {
     const { owner, holder, response, isCancelled, isDiscarded } = task;
@@ -46,7 +46,7 @@ export function readTask(id: string, text: string): ResponseTask {
   });
 }
 
-/** @throws StoreError for a record that is none */
+/** @throws StoreError for an invalid record */
 export function readTaskInput(id: string, text: string): TaskInput {
   return read(id, text, ({ json, input, history, conversation }: TaskInput) => {
     for (const items of [input, history, conversation?.before ?? []])
@@ -66,7 +66,8 @@ function read<From, To>(id: string, text: string, check: (value: From) => To): T
 }
 
 /**
- * Makes ids of a response's parts that are the same wherever it is made: whoever has its id may read it, and nobody finds the id by them.
+ * Makes ids of a response's parts that are the same wherever it is made: clients with its id may read it, and
+ * the part ids do not reveal it.
  */
 export function idsOf(responseId: string): () => string {
   let count = 0;

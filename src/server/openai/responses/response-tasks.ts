@@ -16,18 +16,18 @@ export interface ResponseTasksOptions {
   log: ServerLog;
 }
 
-/** A task that this server goes on with. */
+/** A task that this server continues. */
 export interface Resumed {
   caller: Caller;
   task: ResponseTask;
   input: TaskInput;
   origin: Origin;
-  /** Frames of the events that were told of it. */
+  /** Frames of its events that were sent. */
   told: readonly string[];
   held: HeldTask;
 }
 
-/** Goes on with a task; resolves when it is being made. @throws ApiError where it cannot be made now */
+/** Continues a task; resolves when it is being made. @throws ApiError where it cannot be made now */
 export type Resume = (resumed: Resumed) => Promise<void>;
 
 /** Milliseconds between two looks for what other servers have done, or left. */
@@ -35,15 +35,16 @@ const LOOK_MS = 1_000;
 /** Milliseconds between two looks whether a response has ended that another server makes, and all of them. */
 const POLL_MS = 100;
 const CANCEL_MS = 30_000;
-/** Times that a task is changed anew, where another server has changed it meanwhile. */
+/** Attempts to change a task, where another server has changed it meanwhile. */
 const TRIES = 16;
 const TASKS = 'tasks';
 const INPUTS = 'inputs';
 const ID = /^resp_[0-9a-f]{48}$/;
 
 /**
- * Responses that are made in the background, by whichever of the servers that share them. Each is made by one server, whose id its record
- * has; where that is gone another one makes the answer again, and goes on behind what was told of it.
+ * Responses made in the background, by any of the servers that share them. Each is made by one server, whose
+ * id is in its record; if that server is gone, another one generates the answer again and continues after
+ * what was already sent.
  *
  *   tasks.ID     who makes it for whom, and whether it is still wanted
  *   inputs.ID    what it is made of
@@ -64,7 +65,7 @@ export class ResponseTasks {
     this.#lookWho = options.presence.looker();
   }
 
-  /** Sets what goes on with tasks; before anything else. */
+  /** Sets the function that continues tasks; before anything else. */
   resumeWith(resume: Resume): void {
     this.#resume = resume;
   }
@@ -135,7 +136,7 @@ export class ResponseTasks {
 
   async #remove(id: string): Promise<void> {
     const { records, contents } = this.#options;
-    // Without its task the rest is nobody's.
+    // Without its task the rest has no owner.
     await records.remove(`${TASKS}.${id}`);
     await records.remove(`${INPUTS}.${id}`);
     await contents.remove(id);
@@ -166,7 +167,7 @@ export class ResponseTasks {
     return Buffer.concat(pieces).toString();
   }
 
-  /** Lets whoever makes a task know that it is not wanted any more. @returns false where there is none */
+  /** Marks a task as no longer wanted for the server that makes it. @returns false where there is none */
   async stop(owner: string, id: string, how: 'isCancelled' | 'isDiscarded'): Promise<boolean> {
     for (let tried = 1; tried <= TRIES; tried++) {
       const found = await this.#find(id);
@@ -233,7 +234,7 @@ export class ResponseTasks {
     return task;
   }
 
-  /** Goes on with a task whose server is gone. */
+  /** Continues a task whose server is gone. */
   async #goOn(id: string, left: ResponseTask, revision: number): Promise<void> {
     const { records, presence, apiKeys } = this.#options;
     // Where its key is gone it waits for a server that has it.

@@ -24,7 +24,10 @@ export function retainedMessages(items: readonly KeptItem[], maxTokens: number):
   return retained(items, maxTokens).map(({ role, text }) => ({ role, text }));
 }
 
-/** The same as items. One that was not cut stays as it is; pictures go, of which the summary tells. */
+/**
+ * The same as items. One that was not cut stays as it is; pictures are dropped, since the summary covers
+ * them.
+ */
 export function retainedItems(items: readonly KeptItem[], maxTokens: number): StoredItem[] {
   return retained(items, maxTokens).map(({ item, role, text }): StoredItem => {
     if (item?.type === 'message' && !hasPictures(item.content) && textOf(item.content) === text) return item;
@@ -38,7 +41,9 @@ export function retainedItems(items: readonly KeptItem[], maxTokens: number): St
   });
 }
 
-/** Messages of the system come first where there is not room for all: they tell what holds for the whole. */
+/**
+ * Messages of the system come first where there is not room for all: they apply to the whole conversation.
+ */
 function retained(items: readonly KeptItem[], maxTokens: number): Retained[] {
   const all = items.flatMap(messagesIn);
   const isOfSystem = ({ role }: Retained) => role === 'system';
@@ -95,7 +100,7 @@ export function keptMessages<T extends Pick<KeptMessage, 'text'>>(
   return kept;
 }
 
-/** The beginning and the end of a text, at most so many bytes together. */
+/** The beginning and the end of a text, at most `maxBytes` bytes together. */
 function shortened(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text);
   const half = Math.floor(maxBytes / 2);

@@ -1,6 +1,6 @@
 /**
- * A text as `encrypted_content`, which clients that keep no responses send back. It is the client's own conversation, so
- * that it is only encoded, behind a mark of its kind.
+ * A text as `encrypted_content`, which clients that keep no responses send back. It is the client's own
+ * conversation, so it is only encoded, after a mark of its kind.
  */
 class Seal {
   readonly #mark: string;

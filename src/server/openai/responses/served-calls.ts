@@ -5,7 +5,7 @@ type Item<Type extends KeptItem['type']> = Extract<KeptItem, { type: Type }>;
 type AskedCall = Item<'mcp_approval_request'>;
 type McpItem = AskedCall | Item<'mcp_call' | 'mcp_approval_response' | 'mcp_list_tools'>;
 
-/** What a model reads in the place of a result. */
+/** What a model reads in place of a result. */
 const NO_RESULT = 'The call was cut off before it had a result.';
 const REFUSED = 'The user did not approve this call, so it was not made.';
 

@@ -13,14 +13,14 @@ const SLACK = 1 / 16;
 /** Times that a response is written whose record another server changes. */
 const TRIES = 16;
 
-/** What is told of a record beside it: what it counts, and the ids of the items that references may name. */
+/** The note of a record: what it counts, and the ids of the items that references may name. */
 interface Note {
   bytes: number;
   items: string[];
 }
 
 /**
- * Responses and conversations that other servers find too. Each has a record, and a note beside it:
+ * Responses and conversations that other servers find too. Each has a record and a note:
  *
  *   OWNER.ID         the value
  *   notes.OWNER.ID   its size, and the ids of its items
@@ -118,7 +118,7 @@ export class SharedPlace implements KeptPlace {
     return this.#presence.isThere(server);
   }
 
-  /** Notes what a record counts. The last one counts, whoever writes it. */
+  /** Notes what a record counts. The last note counts, whichever server writes it. */
   async #note(owner: string, id: string, note: Note): Promise<void> {
     await this.#write(`${NOTES}.${keyOf(owner, id)}`, JSON.stringify(note));
   }
@@ -196,7 +196,7 @@ function idsOf(items: readonly KeptItem[]): string[] {
   return items.map(({ id }) => id);
 }
 
-/** A note that is none counts nothing, and names nothing. */
+/** An invalid note counts nothing, and names nothing. */
 function readNote(text: string): Note {
   try {
     const { bytes, items } = JSON.parse(text) as Note;
@@ -204,7 +204,7 @@ function readNote(text: string): Note {
       Number.isSafeInteger(bytes) && bytes >= 0 && items.every((item) => typeof item === 'string');
     if (isNote) return { bytes, items };
   } catch {
-    // Somebody else has put it there.
+    // Text that is not a note counts nothing.
   }
   return { bytes: 0, items: [] };
 }

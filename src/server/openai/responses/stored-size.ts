@@ -95,7 +95,10 @@ export interface TakenSize {
 interface ItemSize extends TakenSize {
   /** Bytes in the store, by estimate. */
   stored: number;
-  /** Of an item of type compaction: whether it stands for everything before it. null: another item, or one not made here. */
+  /**
+   * Of an item of type compaction: whether it replaces everything before it. null: another item, or one not
+   * made here.
+   */
   compaction: 'whole' | 'partial' | null;
 }
 
@@ -134,7 +137,7 @@ export function itemsBytes(items: readonly KeptItem[]): number {
   return items.reduce((sum, item) => sum + itemSize(item).stored, 0);
 }
 
-/** Index of the last item that stands for all before it; -1: there is none. */
+/** Index of the last item that replaces all before it; -1: there is none. */
 export function lastWhole(items: readonly KeptItem[]): number {
   return items.findLastIndex((item) => item.type === 'compaction' && itemSize(item).compaction === 'whole');
 }
@@ -158,7 +161,7 @@ function plus(one: TakenSize, other: TakenSize): TakenSize {
 interface ResponseSize {
   /** Bytes of the response and of all that it refers to. */
   stored: number;
-  /** What a request takes that goes on with it. */
+  /** What a request that continues it takes. */
   told: TakenSize;
 }
 
@@ -198,7 +201,7 @@ export function storedBytes(stored: StoredResponse): number {
   return responseSize(stored).stored;
 }
 
-/** What a request takes that goes on with a response. The responses before it stay alive with it. */
+/** What a request that continues a response takes. The responses before it stay alive with it. */
 export function historySize(last: StoredResponse): TakenSize {
   const { stored, told } = responseSize(last);
   return { ...told, memory: told.memory + stored };

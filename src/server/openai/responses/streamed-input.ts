@@ -47,7 +47,7 @@ export class StreamedInput {
     } else if (this.#unread.length > MAX_BEGIN) this.#state = 'otherwise';
   }
 
-  /** True where what has come may be the beginning in front of the text, which is none of the input. */
+  /** True where what has come may be the beginning in front of the text, which is not part of the input. */
   #mayBegin(): boolean {
     return WRITTEN.startsWith(this.#unread.replaceAll(/\s/g, ''));
   }
@@ -97,7 +97,7 @@ function escapeAt(source: string, at: number): { text: string; length: number } 
   return isLow ? { text: String.fromCharCode(unit, low), length: 12 } : { text: '\ufffd', length: 6 };
 }
 
-/** The unit that \uXXXX at a place stands for; null: it is not whole yet. */
+/** The unit of a \uXXXX at a place; null: it is not whole yet. */
 function unitAt(source: string, at: number): number | 'wrong' | null {
   const digits = source.slice(at + 2, at + 6);
   if (!/^[0-9a-fA-F]*$/.test(digits)) return 'wrong';

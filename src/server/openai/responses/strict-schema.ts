@@ -1,7 +1,7 @@
 import { isObject } from '../../../../base/option-values.js';
 import type { ResponseFunction } from '../schemas/response-tools.js';
 
-/** Keywords without schemas inside, beside those that hold schemas. */
+/** Keywords without schemas inside, as opposed to those that hold schemas. */
 const PLAIN = new Set([
   'type',
   'description',

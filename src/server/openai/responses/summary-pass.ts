@@ -27,9 +27,10 @@ export interface SummaryAsk {
 }
 
 /**
- * Asks the model for a summary of a conversation, by a message behind it. The prompt begins as those of its answers do,
- * tools included, so that the cache has most of it. Of a conversation that does not fit, the oldest messages are left
- * out. The most probable words are chosen: a conversation always gets the same summary.
+ * Asks the model for a summary of a conversation, by a message after it. The prompt begins as those of its
+ * answers do, tools included, so that the cache has most of it. Of a conversation that does not fit, the
+ * oldest messages are left out. The most probable words are chosen: a conversation always gets the same
+ * summary.
  * @throws as planChat and ChoiceRun.
  */
 export async function summaryPass(

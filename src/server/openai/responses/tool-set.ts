@@ -15,7 +15,7 @@ import type {
 import { asFunction } from './custom-tools.js';
 import { isStrict } from './strict-schema.js';
 
-/** A tool that a model can be told of. */
+/** A tool that can be described to a model. */
 export type KeptTool = ResponseFunction | CustomTool | NamespaceTool | SearchTool;
 
 /** A tool as its calls come back. */
@@ -40,7 +40,7 @@ export const SEARCH_NAME = 'tool_search';
 /** Most functions of a request, those that were found by searches included. */
 const MAX_FUNCTIONS = 1024;
 
-/** The tools of a list that a model can be told of. */
+/** The tools of a list that can be described to a model. */
 export function keptTools(tools: readonly ResponseTool[] = []): KeptTool[] {
   return tools.filter(isKept);
 }
@@ -50,7 +50,7 @@ export function shownTools(tools: readonly ResponseTool[] = []): (KeptTool | Mcp
   return tools.filter((tool) => isKept(tool) || isMcp(tool)) as (KeptTool | McpTool)[];
 }
 
-/** Tells of tools that are left out, since only OpenAI's own servers know their types. */
+/** Warns of tools that are left out, since only OpenAI's own servers know their types. */
 export function warnOfOthers(tools: readonly ResponseTool[] = [], warn: Warn): void {
   warnOfTypes(
     'Tools',

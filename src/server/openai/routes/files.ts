@@ -90,7 +90,7 @@ export const fileContentRoute = defineRoute({
     const headers = {
       'content-type': 'application/octet-stream',
       'content-length': String(bytes),
-      // A page that somebody has stored is not this server's.
+      // An uploaded page must not run as one of this server's.
       'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(filename)}`,
     };
     if (bytes === 0) return new Response(null, { headers });

@@ -14,7 +14,7 @@ const document = z.union([z.string(), z.object({ text: about(z.string(), 'The te
 
 const MAX_INSTRUCTION_UNITS = 4096;
 
-/** What a reranker is told to look for. */
+/** What a reranker is instructed to look for. */
 const instructionFields = {
   instruction: optional(
     z.string().max(MAX_INSTRUCTION_UNITS),

@@ -18,7 +18,10 @@ const PICTURE = {
   required: ['image'],
 };
 
-/** What a validator tells of a fault: its sentence, its place, and whether it is something that this server lacks. */
+/**
+ * What a validator reports of a fault: its sentence, its place, and whether it is something that this server
+ * lacks.
+ */
 type Refuse = (message: string, path: PropertyKey[], isLacking?: boolean) => never;
 
 /**

@@ -10,13 +10,13 @@ export interface TraceContext {
   tracestate: string | undefined;
 }
 
-/** Whoever asks records a trace, or has decided not to; none: there is nobody who has decided. */
+/** The client records a trace, or has decided not to; none: the client has not decided. */
 export type ParentDecision = 'recorded' | 'dropped' | 'none';
 
 /** Makes spans and sends them away. */
 export interface SpanSource {
   decisionOf(context: TraceContext): ParentDecision;
-  /** The first span here of a request, below that of whoever asks. */
+  /** The first span here of a request, below the client's. */
   begin(context: TraceContext, name: string, startMs: number, attributes: TraceAttributes): TraceSpan;
   /** Sends what was not sent yet; rejects where that fails. */
   close(): Promise<void>;
@@ -26,7 +26,7 @@ export interface OpenTelemetryOptions {
   /** Where traces go, by OTLP over HTTP; null: where the variables of OpenTelemetry say. */
   url: string | null;
   version: string;
-  /** Hears of spans that could not be sent. */
+  /** Called for spans that could not be sent. */
   onError: (error: Error) => void;
 }
 

@@ -5,7 +5,7 @@ import type { KeyLimits } from '../quotas/key-limits.js';
 export interface Caller {
   /** Name of the key, not the key itself; '' where the server has no keys. */
   name: string;
-  /** Weight of the key beside others, with fair queueing. */
+  /** Weight of the key relative to others, with fair queueing. */
   weight: number;
   /**
    * True where the caller may do what concerns all callers, such as dropping the cache, and may see others' ids: see
@@ -38,7 +38,7 @@ export class ApiKeys {
     this.replace(keys);
   }
 
-  /** From now on these keys are valid. Requests of a key that is gone go on. */
+  /** From now on these keys are valid. Requests of a removed key continue. */
   replace(keys: readonly ApiKey[]): void {
     const isAlone = keys.length === 1;
     this.#keys = keys.map(({ name, weight, key, admin: isAdmin = isAlone, group, limits }) => {

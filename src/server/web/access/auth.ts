@@ -4,8 +4,9 @@ import { ApiError } from '../errors.js';
 import { ANYBODY, type ApiKeys, type Caller } from './api-keys.js';
 
 /**
- * Requires `Authorization: Bearer KEY`, `X-Api-Key: KEY` or `Api-Key: KEY`, and notes the caller. Without keys everyone may ask.
- * @param isOpen tells paths that need no key, such as those that orchestrators probe.
+ * Requires `Authorization: Bearer KEY`, `X-Api-Key: KEY` or `Api-Key: KEY`, and notes the caller. Without
+ * keys every request is allowed.
+ * @param isOpen true for paths that need no key, such as those that orchestrators probe.
  */
 export function requireApiKey(keys: ApiKeys, isOpen: (path: string) => boolean): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
@@ -21,7 +22,7 @@ export function requireApiKey(keys: ApiKeys, isOpen: (path: string) => boolean):
   };
 }
 
-/** Whoever sent these headers. @throws ApiError 401 where neither has a valid key */
+/** The caller that sent these headers. @throws ApiError 401 where neither has a valid key */
 export function callerOf(
   keys: ApiKeys,
   authorization: string | undefined,

@@ -3,13 +3,13 @@ import type { AppEnv } from '../app-env.js';
 import { ApiError } from '../errors.js';
 import { isLoopbackName } from './loopback.js';
 
-/** Host names of the server beside those of the loopback, `.example.com` for all below it; * for any. */
+/** Host names of the server besides the loopback ones, `.example.com` for all below it; * for any. */
 export type AllowedHosts = readonly string[] | '*';
 
 /**
- * Refuses a Host header that is none of the server's names. A web page whose own name suddenly leads to this machine
- * (DNS rebinding) has the server's origin, as far as the browser can tell; only the name gives it away. HTTP/1.0 may
- * name none.
+ * Refuses a Host header that is not one of the server's names. A web page whose own name suddenly leads to
+ * this machine (DNS rebinding) has the server's origin, as far as the browser knows; only the name gives it
+ * away. HTTP/1.0 may name none.
  */
 export function requireKnownHost(allowed: AllowedHosts): MiddlewareHandler<AppEnv> {
   const check = hostCheck(allowed);
@@ -19,7 +19,7 @@ export function requireKnownHost(allowed: AllowedHosts): MiddlewareHandler<AppEn
   };
 }
 
-/** A function that throws an ApiError for a Host header that is none of the server's names. */
+/** A function that throws an ApiError for a Host header that is not one of the server's names. */
 export function hostCheck(allowed: AllowedHosts): (host: string | undefined) => void {
   // Clients mostly come by one name, which takes some time to parse.
   let latest: string | undefined;

@@ -15,7 +15,10 @@ export const LOOPBACK_ORIGINS = 'loopback';
 /** Schemes of such programs' pages: Electron's by custom, Tauri's, Capacitor's, Visual Studio Code's. */
 const APP_SCHEMES = /^(app|tauri|capacitor|vscode-webview|vscode-file):\/\/[^/?#\s]+$/;
 
-/** Origins of web pages, beside the server's own, that may use it; LOOPBACK_ORIGINS may be among them; * for all. */
+/**
+ * Origins of web pages, besides the server's own, that may use it; LOOPBACK_ORIGINS may be among them; * for
+ * all.
+ */
 export type AllowedOrigins = readonly string[] | '*';
 
 /**

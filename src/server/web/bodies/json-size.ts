@@ -7,12 +7,12 @@ export const MAX_JSON_DEPTH = 200;
 export const MAX_JSON_VALUES = 500_000;
 
 /**
- * Work of a list, an object or a text beside the 1 that each item counts, by the parser's time: 30 ns for a number, up
- * to 1000 for a field's name that no other object has.
+ * Work of a list, an object or a text in addition to the 1 that each item counts, by the parser's time: 30 ns
+ * for a number, up to 1000 for a field's name that no other object has.
  */
 export const LIST_COUNTS = 4;
 export const TEXT_COUNTS = 8;
-/** Work of a name, beside that of the text that it is. */
+/** Work of a name, in addition to that of its text. */
 const NAME_COUNTS = 8;
 /** Bytes of a name that count 1 more: the parser looks up each name among all that it knows. */
 const NAME_BYTES = 16;
@@ -128,7 +128,7 @@ export class JsonSize implements JsonCounts {
     return this.depth > MAX_JSON_DEPTH || this.work > MAX_JSON_VALUES;
   }
 
-  /** Offset behind a text that is open at `start`; the text may go on in the next slice. */
+  /** Offset after a text that is open at `start`; the text may continue in the next slice. */
   #skipText(bytes: Uint8Array, start: number): number {
     let isEscaped = this.#isEscaped;
     let i = start;

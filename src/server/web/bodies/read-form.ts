@@ -55,7 +55,7 @@ export async function readForm(source: FormSource, onFile: ReadFile): Promise<Re
         new ApiError(400, `The form has a file '${shortName(name)}'; it must be 'file'.`, { param: 'file' }),
       );
     file = stream;
-    // The parser tells errors of its own without an end of the stream.
+    // The parser emits errors of its own without ending the stream.
     stream.on('error', (error) => stream.destroy(error));
     reading = onFile(nameOf(filename), chunksOf(stream, around));
     reading.catch(fail);
@@ -73,7 +73,7 @@ export async function readForm(source: FormSource, onFile: ReadFile): Promise<Re
   } catch (error) {
     form.destroy();
     (file as BusboyFileStream | null)?.destroy(error as Error);
-    // The file is read by nobody any more, however far that came.
+    // The file is no longer read, however far that came.
     await (reading as Promise<void> | null)?.catch(() => {});
     throw ofForm(error);
   }

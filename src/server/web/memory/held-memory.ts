@@ -24,9 +24,9 @@ const KEY_SHARE = 1 / 2;
  *   0                                               7/8         limit
  *   |  large and small requests, stored responses     |  small    |
  *
- * A request is let in while the rest leaves room for it. Without another request it may fill the limit; beside others a
- * large one leaves the last eighth free, so that a flood of long bodies does not lock out chats. Where several API keys
- * share the server, one has half of the limit, or a single request.
+ * A request is let in while the rest leaves room for it. Without another request it may fill the limit;
+ * alongside others a large one leaves the last eighth free, so that a flood of long bodies does not lock out
+ * chats. Where several API keys share the server, one has half of the limit, or a single request.
  */
 export class MemoryLedger {
   readonly limit: number;

@@ -55,7 +55,7 @@ export async function heldWhile(
   }
 }
 
-/** Passes the body on unchanged; `onEnd` is called when it has been read, or nobody wants the rest. */
+/** Passes the body on unchanged; `onEnd` is called when it has been read, or the rest is not wanted. */
 function followed(body: ReadableStream<Uint8Array>, onEnd: () => void): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   return new ReadableStream<Uint8Array>(

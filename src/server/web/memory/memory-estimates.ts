@@ -93,7 +93,7 @@ export function keptEventsMemory(tokens: number, logProbs: number): number {
   return tokens * (PER_KEPT_EVENT + 3 * PER_LOG_PROB * logProbs);
 }
 
-/** Bytes of a token of a text that is kept, sealed, told in events and answered. */
+/** Bytes of a token of a text that is kept, sealed, sent in events and answered. */
 const PER_COMPACTED_TOKEN = 64;
 
 /** Bytes of a compaction. @param tokens most tokens of the summary and of the messages that stay */

@@ -70,7 +70,7 @@ export class RequestMemory {
     return this.#hold.resize(Math.max(bytes, this.#hold.bytes));
   }
 
-  /** Gives all bytes back; the request goes on with none. */
+  /** Gives all bytes back; the request continues with none. */
   clear(): void {
     this.#hold.resize(0);
   }

@@ -49,13 +49,14 @@ export interface Draw {
  *   record of the key   granted 4000 of 10,000 in minute 17
  *        draw -> the record as it is to be, and a grant, a slice of the limit at least
  *        written? accept: the grant is this server's    not written: nothing has changed
- *   take    within what was granted, which needs nobody else
+ *   take    within what was granted, which needs no other server
  *   settle  what was taken and not used may be taken again, as long as its window lasts
- *   spare   what nobody wants here goes back into the record
+ *   spare   what is not needed here goes back into the record
  *
- * All grants of a window together are never more than the limit, and what is let in is never more than was granted. So whatever dies, and
- * whatever message is lost, no window has more than its limit; what a dead server had and did not use is lost until the window is over.
- * Windows go forward alone: a server whose clock is behind takes part in the window of the others.
+ * All grants of a window together are never more than the limit, and what is let in is never more than was
+ * granted. So even if a server dies or a message is lost, no window exceeds its limit; what a dead server had
+ * and did not use is lost until the window is over. Windows only go forward: a server whose clock is late
+ * takes part in the window of the others.
  */
 export class KeyQuota {
   readonly #held = new Map<LimitName, Held>();
@@ -180,7 +181,10 @@ export class KeyQuota {
     this.#untold = added(this.#untold, usage, -1);
   }
 
-  /** There is something that the record should have: what was used, or what nobody has wanted since this was asked last. */
+  /**
+   * True where there is something to write to the record: what was used, or what has not been needed since
+   * the last call.
+   */
   hasNews(limits: KeyLimits, nowMs: number): boolean {
     this.#isBusy = this.#isTaken;
     this.#isTaken = false;
@@ -202,8 +206,9 @@ export class KeyQuota {
   }
 
   /**
-   * What has to be written so that others have what is spare here. It is not taken from any more until `keep`.
-   * @param givesBack false: only what was used is told
+   * What has to be written to give the spare amount here to others. Nothing more is taken from it until
+   * `keep`.
+   * @param givesBack false: only what was used is reported
    */
   spare(before: SharedQuota, limits: KeyLimits, givesBack: boolean, nowMs: number): Draw {
     const windows = { ...before.windows };

@@ -4,8 +4,9 @@ import type { Quotas } from './quotas.js';
 import { anthropicHeaders, openAiHeaders } from './rate-limit-headers.js';
 
 /**
- * Counts what each caller with a key takes, and tells in headers what is left of its limits, also where it is refused.
- * @param isAnthropic tells clients who look for the headers of Anthropic's API
+ * Counts what each caller with a key takes, and states in headers what is left of its limits, also in a
+ * refusal.
+ * @param isAnthropic true for clients that look for the headers of Anthropic's API
  */
 export function limitExchange(quotas: Quotas, isAnthropic: (c: Context<AppEnv>) => boolean) {
   return async (c: Context<AppEnv>, next: () => Promise<void>): Promise<void> => {

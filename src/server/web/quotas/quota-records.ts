@@ -2,11 +2,14 @@
 export interface QuotaRecords {
   /** Revision 0: there is none. @throws where it cannot be reached */
   get(key: string): Promise<{ text: string; revision: number }>;
-  /** False: somebody else has changed it before, and nothing is written. @throws where it is not known whether it was written */
+  /**
+   * False: another server has changed it before, and nothing is written.
+   * @throws where it is not known whether it was written
+   */
   put(key: string, text: string, revision: number): Promise<boolean>;
   /** Milliseconds since 1970, by the clock that all who share the records go by. */
   nowMs(): number;
-  /** Share of a limit that is drawn at once, at least: 1 where nobody else draws. */
+  /** Share of a limit that is drawn at once, at least: 1 where no other server draws. */
   readonly slice: number;
 }
 

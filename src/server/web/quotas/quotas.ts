@@ -18,7 +18,7 @@ import { added, type KeyUsage, NO_USAGE } from './key-usage.js';
 import { OwnQuotaRecords, type QuotaRecords } from './quota-records.js';
 import { readShared, type SharedQuota, sharedText } from './shared-quota.js';
 
-/** Times that a record is written that others change meanwhile: each time somebody has got on. */
+/** Attempts to write a record that others change meanwhile: with each one some server has made progress. */
 const TRIES = 16;
 /** Milliseconds for which a limit that was used up is taken as such, without another look: others give back what they do not need. */
 const SHORT_MS = 1_000;
@@ -34,13 +34,13 @@ interface Known {
   /** What its requests have taken here since the server was started, and how many were refused. */
   total: KeyUsage;
   refused: number;
-  /** Done when nobody writes its record any more. */
+  /** Done when its record is no longer being written. */
   turn: Promise<unknown>;
   /** The shortage that was found last; null: there is none. */
   short: (Shortage & { untilMs: number }) | null;
 }
 
-/** A key's usage and limits, as they are told. */
+/** A key's usage and limits, as reported. */
 export interface KeyReport {
   name: string;
   limits: KeyLimits;
@@ -55,7 +55,8 @@ export interface KeyReport {
 }
 
 /**
- * The limits of API keys: who is let in, what that took, and what is told to others who share the limits.
+ * The limits of API keys: which requests are admitted, what they took, and what is reported to other servers
+ * that share the limits.
  *
  *   admit: enough granted? -> let in, at once
  *          no -> the key's record, by compare-and-set -> granted a slice, or 429
@@ -95,7 +96,7 @@ export class Quotas {
   }
 
   /**
-   * Lets a request in, with the most that it can take, or refuses it. @param tally hears of its answers besides
+   * Lets a request in, with the most that it can take, or refuses it. @param tally also receives its answers
    * @throws ApiError 429; 503 where the records cannot be reached
    */
   async admit(caller: Caller, cost: AnswerCost, tally: AnswerTally | undefined): Promise<Admission> {
@@ -124,7 +125,7 @@ export class Quotas {
     return this.#inTurn(known, async () => {
       const { quota, limits, short } = known;
       const nowMs = this.#records.nowMs();
-      // Whoever was before it may have drawn enough for both.
+      // An earlier request may have drawn enough for both.
       if (!quota.lacks(amounts, limits, nowMs)) return;
       if (short !== null && isStill(short, amounts, nowMs))
         throw limitReached(known.name, { ...short, wanted: amountOf(short.name, amounts) });
@@ -146,7 +147,7 @@ export class Quotas {
     return done;
   }
 
-  /** Writes a record anew until nobody has changed it meanwhile. @throws ApiError 503 */
+  /** Writes a record, again after each concurrent change. @throws ApiError 503 */
   async #change(
     { recordKey, quota }: Known,
     next: (before: SharedQuota) => Draw | Shortage,
@@ -169,7 +170,8 @@ export class Quotas {
   }
 
   /**
-   * Tells the records what was used here, and gives back what is spare. To be called again and again; never rejects.
+   * Writes what was used here to the records, and gives back what is spare. To be called regularly; never
+   * rejects.
    * @param givesAllBack also what may be wanted in the next moment: the server ends
    */
   async flush(givesAllBack = false): Promise<void> {

@@ -13,7 +13,7 @@ export interface SharedQuota {
   windows: Partial<Record<LimitName, SharedWindow>>;
   /** Day of `usage`, as windows of days are numbered. */
   day: number;
-  /** What the key's requests have taken on that day, as far as servers have told. */
+  /** What the key's requests have taken on that day, as far as servers have reported. */
   usage: KeyUsage;
 }
 
