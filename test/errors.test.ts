@@ -96,7 +96,7 @@ const READERS_OF_FOREIGN_SENTENCES = [
   'engine/executors/tensorflow/load-tensorflow.ts',
   'models/chat-template.ts',
   'models/images/decode-picture.ts', // sharp's, of a decoder that took too long
-  'models/repository/read-model-config.ts', // protobufjs puts the line behind its sentence
+  'models/repository/read-model-config.ts', // protobufjs puts the line after its sentence
   'src/commands/info.ts', // the sentence of a reader of files has the path of a folder that is gone
   'src/commands/usage-message.ts',
   'src/schemas/validated.ts',

@@ -281,7 +281,7 @@ describe('stats.mjs', () => {
       'x-request-id': 'cat',
     };
     const body = JSON.stringify({ ...story, stream: true, max_tokens: 900, ignore_eos: true });
-    // Events come a few times a second, and a story may be told between two of them.
+    // Events come a few times a second, and a story may be reported between two of them.
     const wanted = [
       /^formation: cat (context|generating) \(\d+ tokens\); 0 queued$/m,
       /^iteration \d+: 1 active, \d+ of \d+ blocks held$/m,

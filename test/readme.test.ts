@@ -111,7 +111,7 @@ describe('the README, and docs/', () => {
     expect(apiExample).toBe(openaiExample);
   });
 
-  // The tiny model's context is too short to be told of a tool.
+  // The tiny model's context is too short for the description of a tool.
   it.skipIf(testModelPath === null)('has examples of tools and of responses that run', async () => {
     const real = await startServer(['--model', testModelPath!]);
     const tools = await run(process.execPath, 'tools.mjs', toolsExample, real.url);

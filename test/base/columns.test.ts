@@ -14,7 +14,7 @@ type Counts = ColumnCounts<typeof COLUMNS>;
 
 const table = new ColumnTable(COLUMNS);
 
-/** From the first byte of each array to the one behind it, in the order of memory. */
+/** From the first byte of each array to the one after it, in the order of memory. */
 function spans(arrays: Record<string, ArrayBufferView>) {
   return Object.values(arrays)
     .map(({ byteOffset, byteLength }) => ({ from: byteOffset, to: byteOffset + byteLength }))

@@ -124,7 +124,7 @@ describe('defaultThreads', () => {
   });
 });
 
-/** The capacities of cores, as a kernel for ARM tells them. */
+/** The capacities of cores, as a kernel for ARM reports them. */
 const capacities = (...values: number[]) =>
   Object.fromEntries(
     values.map((value, cpu) => [`/sys/devices/system/cpu/cpu${cpu}/cpu_capacity`, `${value}\n`]),
@@ -185,7 +185,7 @@ describe('efficiency cores', () => {
     expect(defaultThreads(read)).toBe(2);
     expect(defaultThreads(syntheticMachine(cores, { ...kinds, ...allowed('4-6') }))).toBe(3);
     expect(defaultThreads(syntheticMachine(cores, { ...kinds, ...allowed('3-6') }))).toBe(1);
-    // A kernel tells cpu_core alone where all cores are of one kind.
+    // A kernel reports only cpu_core where all cores are of one kind.
     expect(defaultThreads(syntheticMachine(cores, { '/sys/devices/cpu_core/cpus': '0-7\n' }))).toBe(6);
   });
 

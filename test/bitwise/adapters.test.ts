@@ -94,7 +94,7 @@ interface Asked extends TokenRequest {
 function crowd(): Asked[] {
   const random = new Random(3);
   return Array.from({ length: NUM_REQUESTS }, (_, i): Asked => {
-    // Half of the prompts are equal, so that blocks would be shared if adapters were not told apart.
+    // Half of the prompts are equal, so that blocks would be shared if adapters were not distinguished.
     const tokens = new Random(i % 2 === 0 ? 1 : i);
     return {
       adapterIndex: i % 7 === 0 ? null : i % NUM_ADAPTERS,

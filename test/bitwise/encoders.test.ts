@@ -81,7 +81,7 @@ describe.each(TINY_ENCODERS)('the rows of %s', (model) => {
     const expected = alone(encoder, sequences);
     expect(expected.flatMap((row) => [...row]).every(Number.isFinite)).toBe(true);
     for (const poisoned of poison) expect(encoder.encode([poisoned]).every(Number.isNaN)).toBe(true);
-    // Each in the blocks of a longer one that was not finite, and beside one.
+    // Each in the blocks of a longer one that was not finite, and next to one.
     for (const [i, sequence] of sequences.entries()) {
       encoder.encode(poison.toReversed());
       expect(together(encoder, [sequence, poison[2]!])[0]).toEqual(expected[i]);

@@ -7,7 +7,7 @@ const REQUESTS = 32;
 const MAX_SEQ_LEN = 160;
 const SMALL_POOL = 24;
 const WIDE_POOL = 256;
-/** Behind the pool: what V1 pads with. */
+/** After the pool: what V1 pads with. */
 const PADDING_BLOCKS = 512 / 16 + 2 * REQUESTS;
 
 const engines = new TestEngines();

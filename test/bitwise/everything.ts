@@ -24,7 +24,9 @@ export interface Crowd {
   processes: boolean;
 }
 
-/** Every parameter that a request can have beside those of randomScenario, by chance and in any mix. */
+/**
+ * Every parameter that a request can have in addition to those of randomScenario, by chance and in any mix.
+ */
 export function everything(
   { vocabSize, hiddenSize }: ModelConfig,
   { requests, processes }: Crowd,

@@ -14,7 +14,7 @@ const NEIGHBOURS = 14;
 const SEQUENCES = 4;
 const MAX_SEQ_LEN = 160;
 const POOL = 400;
-/** Behind the pool: what V1 pads with. */
+/** After the pool: what V1 pads with. */
 const PADDING_BLOCKS = 512 / 16 + 160;
 const FIRST_CHARACTER = 40;
 const END_ID = 2;
@@ -82,7 +82,7 @@ const RUNS: [string, RunOptions][] = [
   ['padded batches in lockstep', run({ modelType: 'V1' })],
 ];
 
-/** With each step that a text of these goes on the ways to read it are several times as many. */
+/** With each step that a text of these is extended, the ways to read it are several times as many. */
 const EXPONENTIAL =
   'root ::= s* \ns ::= "a" s "b" | "a" t "c" | "a" \n' +
   't ::= "a" s "d" | "a" t "e" | "a" u "f" | "a" \nu ::= "a" s "g" | "a" u "h" | "a" t "i" | "a"';

@@ -21,7 +21,7 @@ const MAX_SEQ_LEN = 160;
 const POOL = 260;
 const SMALL_POOL = 20;
 const DRAFT_ROWS = 20;
-/** Behind the pool: what V1 pads with. */
+/** After the pool: what V1 pads with. */
 const PADDING_BLOCKS = 256 / 16 + 2 * (BATCH * SEQUENCES + DRAFT_ROWS);
 /** Token of the first character; of small vocabularies a lower one, so that there is a token for each. */
 const firstCharacter = (vocabSize: number) => Math.min(40, vocabSize - 95);
@@ -129,7 +129,10 @@ function optionsOf({ config }: Pick<World, 'config'>, options: Partial<RunOption
   };
 }
 
-/** Every request cut at every place, or every so many, and its several sequences at places of their own. */
+/**
+ * Every request cut at every place, or at every `every`th one, and its several sequences at places of their
+ * own.
+ */
 function everyCut(uncuts: readonly Uncut[], every: number): Cut[] {
   const cuts: Cut[] = [];
   for (const uncut of uncuts) {
@@ -186,7 +189,10 @@ const RUNS: [string, () => Partial<RunOptions>, (result: RunResult) => void][] =
   ],
 ];
 
-/** Cuts each request at every so many places, and lets another engine go on behind them: each answers as without a break. */
+/**
+ * Cuts each request at every `every`th place, and lets another engine continue after the cuts: each answers
+ * as without a break.
+ */
 function cutAndGoOn(first: World, elsewhere: World, options: Partial<RunOptions>, every: number): RunResult {
   const { config } = first;
   const v1 = options.modelType === 'V1';

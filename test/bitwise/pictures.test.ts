@@ -24,7 +24,7 @@ const BLOCKS_OF_ONE = MAX_SEQ_LEN / TOKENS_PER_BLOCK;
 const WIDE_POOL = REQUESTS * BLOCKS_OF_ONE;
 const SMALL_POOL = 2 * BLOCKS_OF_ONE;
 const DRAFT_ROWS = 24;
-/** Tokens of an iteration: hardly more than the longest picture beside all others. */
+/** Tokens of an iteration: hardly more than the longest picture along with all others. */
 const FEW_TOKENS = 32;
 /** Longer than the model's window, which is 3, and shorter; none is a multiple of a block. */
 const PICTURES = [9, 17, 1, 5, 20, 12];

@@ -23,7 +23,7 @@ const MAX_SEQ_LEN = 160;
 const SMALL_POOL = 24;
 const WIDE_POOL = 160;
 const SECONDARY_BLOCKS = 20;
-/** Behind the pool: what V1 pads with. */
+/** After the pool: what V1 pads with. */
 const PADDING_BLOCKS = 256 / 16 + 2 * REQUESTS;
 
 const engines = new TestEngines();

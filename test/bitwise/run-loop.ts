@@ -302,7 +302,7 @@ class Recorder implements LoopCallbacks {
   }
 }
 
-/** Each request alone: in an empty engine, its prompt whole, nothing before or beside it. */
+/** Each request alone: in an empty engine, its prompt whole, without any request before or next to it. */
 export function runAlone(
   executor: Executor,
   config: ModelConfig,

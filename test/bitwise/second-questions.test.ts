@@ -96,7 +96,7 @@ describe.each([
       question(1n, 7, LONG, 6, width),
       question(2n, 7, OTHER, 6, width),
     ]);
-    // States are known behind full blocks alone.
+    // States are known only after full blocks.
     expect(found).toBe(name === 'qwen3.5' ? 24 : END);
   });
 

@@ -89,7 +89,7 @@ describe.each<{ variant: string; format: Format; runs: typeof RUNS }>([
   { variant: 'gqa', format: 'f32', runs: RUNS },
   { variant: 'gqa', format: 'int8', runs: RUNS },
   { variant: 'gqa', format: INT8_CACHE, runs: PAUSED },
-  // Layers with a window beside layers without.
+  // Layers with a window next to layers without.
   { variant: 'gemma3', format: 'bf16', runs: PAUSED.slice(0, 1) },
   // Layers that keep a state of each sequence.
   { variant: 'qwen3.5', format: 'bf16', runs: RUNS },

@@ -247,7 +247,7 @@ describe('what another engine has computed', () => {
   const options = { ...runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 256, true), reuse: true };
   const prompt = drawPrompt(100, 4);
   const blocks = { tokens: prompt, salt: 0n };
-  /** Full blocks before the prompt's last token, behind which there is a snapshot. */
+  /** Full blocks before the prompt's last token, after which there is a snapshot. */
   const NUM_SHARED = 6;
 
   interface Parts {

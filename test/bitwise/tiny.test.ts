@@ -24,7 +24,7 @@ const MAX_SEQ_LEN = 160;
 const TOKENS_PER_BLOCK = 16;
 /** Every request has room. */
 const WIDE_POOL = 320;
-/** Behind the widest pool: what V1 pads with. */
+/** After the widest pool: what V1 pads with. */
 const PADDING_BLOCKS = 512 / TOKENS_PER_BLOCK + 2 * REQUESTS;
 /** Two sequences of MAX_SEQ_LEN and a little more. */
 const SMALL_POOL = 24;
@@ -329,7 +329,8 @@ describe.each<[string, Format, number]>([
     const lockstep = runLoop(executor, config, arrivals, { ...wide, modelType: 'V1' });
     executor.close();
     for (const result of [paused, reusing, lockstep]) expectSameAnswers(result, alone);
-    // In a window blocks take turns: a sequence that runs needs no more of them, and leaves none behind as they were.
+    // In a window blocks take turns: a sequence that runs needs no more of them, and leaves none as they
+    // were.
     if (config.slidingWindow === null) {
       expect(paused.pauses).toBeGreaterThan(2);
       expect(reusing.reusedTokens).toBeGreaterThan(50);

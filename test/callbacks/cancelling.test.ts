@@ -45,7 +45,7 @@ const STATES: State[] = [
     target: { promptTokens: prompt(20), maxNewTokens: 9 },
     submitted: 1,
     cancelled: 1,
-    endsAfter: 1, // the worker takes it, runs its context, and hears of the cancellation
+    endsAfter: 1, // the worker takes it, runs its context, and receives the cancellation
     tokens: 1,
   },
   {

@@ -19,7 +19,7 @@ describe('the wait before a restart', () => {
   it('ends after the stated number of deaths in a row before ready', () => {
     const policy = new RestartPolicy(options);
     expect([1, null, null].map((ranMs) => policy.next(ranMs))).toEqual([100, 300, 900]);
-    expect(policy.next(1)).toBe(2000); // was ready: the count begins anew
+    expect(policy.next(1)).toBe(2000); // was ready: the count starts over
     expect([null, null, null].map((ranMs) => policy.next(ranMs))).toEqual([2000, 2000, null]);
     expect(policy.failedStarts).toBe(3);
   });

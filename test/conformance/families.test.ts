@@ -9,10 +9,11 @@ import { describeExecutors, EXECUTORS, NATIVE } from '../support/executors.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { MADE_MODELS, writeMadeModel } from '../support/made-models.js';
 
-// Of what test/reference/families.test.ts compares on the native executor, networks unlike those of the other goldens: layers
-// without RoPE, norms over all heads, of heads by themselves and of turned heads, frequencies of 0, several tables of RoPE, MLPs without
-// a gate, LayerNorm with biases and without; mixtures with biases of the choice, groups, MLPs for all tokens and layers without experts; scores
-// without values, with experts that are clamped; and two experts chosen one after the other, beside biases of everything.
+// Of what test/reference/families.test.ts compares on the native executor, networks unlike those of the other
+// goldens: layers without RoPE, norms over all heads, of heads by themselves and of turned heads, frequencies
+// of 0, several tables of RoPE, MLPs without a gate, LayerNorm with biases and without; mixtures with biases
+// of the choice, groups, MLPs for all tokens and layers without experts; scores without values, with experts
+// that are clamped; and two experts chosen one after the other, together with biases of everything.
 const NAMES = [
   'smollm3',
   'olmo2',
@@ -36,7 +37,7 @@ const NAMES = [
   'gemma4',
   'gemma4-mixture',
 ];
-// Layers with states: convolutions, delta rules, scans, and experts beside them.
+// Layers with states: convolutions, delta rules, scans, and experts next to them.
 const STATEFUL = [
   ...['lfm2', 'lfm2-bias', 'lfm2-moe', 'qwen3.5', 'qwen3.5-moe', 'qwen3-next'],
   ...['mamba2', 'falcon-h1', 'falcon-h1-norm', 'nemotron-h', 'nemotron-h-moe', 'granite4-h-moe'],

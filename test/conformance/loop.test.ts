@@ -97,7 +97,8 @@ describeExecutors((on) => {
     return { executor, config: engine.manifest.config };
   }
 
-  // What a schedule asks of an executor: chunks beside steps, blocks that come again, copies of blocks, padding. The native one does all.
+  // What a schedule asks of an executor: chunks next to steps, blocks that come again, copies of blocks,
+  // padding. The native one does all.
   const runs = on === NATIVE ? RUNS : RUNS.filter(([name]) => NEEDED.includes(name));
 
   describe('requests that are sampled in every way', () => {

@@ -112,7 +112,10 @@ const alone = (sequences: PagedSequences): void => {
   for (const [sequence, [length]] of SEQUENCES.entries()) sequences.step([{ sequence, upTo: length }]);
 };
 
-/** Chunks of random sizes that cut no picture, beside one another; the two that begin alike share blocks and end in the same steps. */
+/**
+ * Chunks of random sizes that cut no picture, next to one another; the two that begin alike share blocks and
+ * end in the same steps.
+ */
 const mixed = (sequences: PagedSequences): void => {
   const random = new Random(77);
   const done = SEQUENCES.map(() => 0);

@@ -114,7 +114,7 @@ async function logitsOf(
 const alone: Run = (sequences) => {
   for (const [sequence, length] of LENGTHS.entries()) sequences.step([{ sequence, upTo: length }]);
 };
-/** Context chunks of random sizes beside generation rows. */
+/** Context chunks of random sizes next to generation rows. */
 const mixed =
   (seed: number): Run =>
   (sequences) =>

@@ -47,7 +47,7 @@ describe('callbacks of a module that are asynchronous', () => {
     const { manager, errors } = manage('hostile', { onKvCacheEvents: (some) => void events.push(...some) });
     await manager.ready;
     await expect.poll(() => seen().filter((line) => /^[12] /.test(line))).toHaveLength(2);
-    // Nothing is in flight: the reset itself tells what it drops.
+    // Nothing is in flight: the reset itself reports what it drops.
     expect(await manager.resetCache()).toBeGreaterThan(0);
     await expect.poll(() => events.some(({ data }) => data.type === 'removed')).toBe(true);
     await manager.shutdown();

@@ -81,7 +81,8 @@ describe('blocks that one engine has computed', () => {
     await write(to, 0, bytes.slice(0, BLOCK));
     expect(await to.countBlocks(prompt())).toBe(1);
     expect(await to.countBlocks(prompt(PROMPT, 5n))).toBe(0);
-    // Another end behind the same beginning; and the last token is computed, so that the block with it is of no use.
+    // Another end after the same beginning; and the last token is computed, so that the block with it is of
+    // no use.
     const other = PROMPT.map((token, i) => (i < 20 ? token : 49 - token));
     expect(await from.countBlocks(prompt(other))).toBe(2);
     expect(await from.countBlocks(prompt(PROMPT.slice(0, 24)))).toBe(2);

@@ -68,7 +68,7 @@ it('fails with the worker that was to do it', async () => {
   const executorModule = new URL('../support/modules/troubled-executor.mjs', import.meta.url);
   const host = new InProcessHost({
     ...fakeEngine('', { executorModule, watchdogTimeoutMs: 200, workerRestart: { delayMs: 1 } }),
-    onError: () => {}, // it is told to
+    onError: () => {}, // it is asked to
   });
   closing.push(() => host.close({ abort: true }));
   await host.ready;

@@ -188,12 +188,12 @@ describe('a model with states', () => {
     const alone = await answer(first, undefined, FIRST);
     const next = await answer(first, 9n, NEXT);
     await first.close();
-    // Behind the last full block of each prompt and of each answer.
+    // After the last full block of each prompt and of each answer.
     expect(statesIn(path)).toHaveLength(4);
     const second = await start(path);
     expect(await answer(second, undefined, FIRST)).toEqual({ found: alone.found, cached: 48 });
     const third = await start(path);
-    // The turn after it begins behind the first turn's prompt.
+    // The turn after it begins after the first turn's prompt.
     expect(await answer(third, undefined, NEXT)).toEqual({ found: next.found, cached: 48 });
   });
 

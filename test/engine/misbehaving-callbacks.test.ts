@@ -5,13 +5,16 @@ import { collectResult, makeRequest } from '../../tools/support/loop-harness.js'
 import { fakeEngine } from '../support/fake-engine.js';
 import { ManagerClient } from '../support/manager-client.js';
 
-// A rejection that nobody handles fails the run: the runner listens for them.
+// An unhandled rejection fails the run: the runner listens for them.
 const unhandled: unknown[] = [];
 const note = (reason: unknown) => void unhandled.push(reason);
 process.on('unhandledRejection', note);
 afterEach(() => expect(unhandled).toEqual([]));
 
-/** Things that a callback may do in place of returning, each with the error that the host must hear; null: none. */
+/**
+ * Things that a callback may do in place of returning, each with the error that the host must receive; null:
+ * none.
+ */
 const MISBEHAVIOURS: Record<string, { act: () => unknown; told: RegExp | null }> = {
   throws: {
     act: () => {
@@ -45,7 +48,7 @@ const WRONG = { 'gives what it must not': { act: () => 7, told: /: it gave a num
 
 const engine = () => fakeEngine('', { kvCacheConfig: { enableBlockReuse: true, eventBufferMaxSize: 100 } });
 
-/** A client of which one callback misbehaves, at first instead of its work, or always beside it. */
+/** A client of which one callback misbehaves, at first instead of its work, or always in addition to it. */
 function clientWith(name: string, act: () => unknown) {
   const errors: Error[] = [];
   const extra: Partial<GptManagerOptions> = { onError: (error) => void errors.push(error) };

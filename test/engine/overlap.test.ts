@@ -21,7 +21,7 @@ function expectSameAsAlone(harness: LoopHarness, requests: readonly InferenceReq
   }
 }
 
-/** Requests sent to the loop, and as many calls of iterate as bring all of them into flight or behind it. */
+/** Requests sent to the loop, and as many calls of iterate as bring all of them into flight or past it. */
 function started(requests: readonly InferenceRequest[], options: HarnessOptions = {}): LoopHarness {
   const harness = new LoopHarness({ ...ON, ...options });
   harness.waiting.push(...requests);

@@ -58,7 +58,8 @@ describe('stop conditions', () => {
       expect(result.tokens.length).toBeLessThan(20);
       expect([1, 2]).toContain(result.finishReason);
     }
-    // Beside others, whose lists are of other lengths, and more of them together than there was room for at first.
+    // Next to others, whose lists are of other lengths, and more of them together than there was room for at
+    // first.
     const crowd = Array.from({ length: 8 }, (_, i) => request(i, BigInt(i + 1)));
     const harness = new LoopHarness().run(...crowd);
     for (const each of crowd) expect(harness.resultOf(each.requestId)).toMatchObject(runAlone(each));

@@ -15,14 +15,14 @@ const TARGET = 1n;
 const LIMIT_MS = 1000;
 
 interface State {
-  /** Place of the request when it is told to stop. */
+  /** Place of the request when it is asked to stop. */
   name: string;
   options: HarnessOptions;
-  /** Requests before it or beside it. */
+  /** Requests before it or next to it. */
   others?: InferenceRequest[];
   prompt: number[];
   maxNewTokens: number;
-  /** It arrives after this many iterations, default 0, and is in its state after so many more. */
+  /** It arrives after this many iterations, default 0, and is in its state after another number of them. */
   arrivesAfter?: number;
   iterations: number | ((harness: LoopHarness) => boolean);
   /** Tokens that it has been given when it ends: what its last iteration adds included. */
@@ -149,7 +149,7 @@ function endAndCheck(harness: LoopHarness, state: State, finishReason: number): 
     expect(harness.responses.some(({ requestId, final }) => requestId === TARGET && final)).toBe(false);
   }
   harness.loop.iterate();
-  // Within this one iteration: told, and not a block is left.
+  // Within this one iteration: reported, and not a block is left.
   const result = harness.resultOf(TARGET);
   expect(result).toMatchObject({ finishReason, error: '' });
   expect(harness.kvCache.hasSequence(TARGET)).toBe(false);
@@ -170,7 +170,7 @@ function endAndCheck(harness: LoopHarness, state: State, finishReason: number): 
     });
   }
   expect(harness.kvCache.freeBlocks).toBe(harness.kvCache.numBlocks);
-  // The id is free again, and whoever takes it is not stopped by what was meant for another.
+  // The id is free again, and a request that takes it is not stopped by what was meant for another.
   harness.responses.length = 0;
   harness.run(makeRequest(TARGET, state.prompt, state.maxNewTokens));
   expect(harness.resultOf(TARGET).tokens).toEqual(alone.tokens);

@@ -8,9 +8,9 @@ import { makeTinyNetwork } from '../../tools/support/tiny-network.js';
 import { ManagerClient } from '../support/manager-client.js';
 import { executorOptions } from '../support/native-options.js';
 
-/** Longer than a busy machine leaves the worker without a processor beside 256 threads. */
+/** Longer than a busy machine leaves the worker without a processor when 256 threads run. */
 const WATCHDOG_MS = 500;
-/** A prompt whose attention is one op of seconds, which nobody can part. */
+/** A prompt whose attention is one op of seconds, which cannot be split. */
 const LONG = 46_080;
 
 const engines = new TestEngines();
@@ -21,7 +21,7 @@ afterAll(() => {
 });
 
 function longPrompt() {
-  // More threads than any machine has processors left for, so that its turn is nobody else's.
+  // More threads than any machine has processors left for, so that it shares its turn with no other engine.
   const options = { threads: 256, maxNumTokens: LONG, maxSeqLen: LONG, numBlocks: LONG / 16 };
   const executor = new NativeExecutor(tiny, executorOptions(options));
   const tokens = Array.from({ length: LONG }, (_, i) => i % 131);
@@ -48,7 +48,7 @@ it('an engine that waits for its turn longer than the watchdog is patient is not
   });
   await client.manager.ready;
   const { executor, batch } = longPrompt();
-  // On a thread of its own, as the engine's: this thread goes on looking after the watchdog.
+  // On a thread of its own, as the engine's: this thread continues to look after the watchdog.
   executor.begin(
     batch,
     makeSamplingBatch([{ temperature: 1, seed: 7n, numTopLogProbs: 0 }]),

@@ -61,7 +61,7 @@ it('is forgotten where the host says so', async () => {
   // One that comes at the same time may still find it.
   await tokensOf(request).catch(() => {});
   await expect(tokensOf(request)).rejects.toMatchObject({ kind: 'adapter' });
-  // Whoever brings it again is served.
+  // A request that brings it again is served.
   expect(await tokensOf({ ...request, adapter })).toEqual(first);
   host.forgetAdapter(8n);
 });

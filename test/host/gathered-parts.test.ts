@@ -6,7 +6,7 @@ import { Random } from '../../tools/soak/random.js';
 /** Entries of a piece: see gathered-parts.ts. */
 const MAX_ENTRIES = 4096;
 
-/** `count` tokens from `first` on, with log-probs that tell which token they belong to. */
+/** `count` tokens from `first` on, with log-probs that show which token they belong to. */
 function partOf(first: number, count: number, { returnLogProbs, topLogProbs }: PartOptions): Part {
   const tokens = Int32Array.from({ length: count }, (_, i) => first + i);
   const part: Part = { tokens };

@@ -103,7 +103,8 @@ describe('requests of every kind', () => {
   });
 
   it('go on behind each token that they get', async () => {
-    // Several sequences compute the tokens that they have step by step, and what begins anew does so too.
+    // Several sequences compute the tokens that they have step by step, and sequences that start over do so
+    // too.
     const gaining = KINDS.filter(
       ({ streaming = true, beams, mirostat, numSequences }) =>
         streaming && !beams && !mirostat && !numSequences,
@@ -341,7 +342,7 @@ it('waits no longer than ranks wait for one another, where nobody knows whether 
     resumption.limitWait(1000, 'rank 1 is missing');
     vi.advanceTimersByTime(600);
     resumption.lose(second, failure('internal', 'lost'));
-    // Told again as ranks come and go: the time counts from the first.
+    // Called again as ranks come and go: the time counts from the first.
     resumption.limitWait(1000, 'rank 2 is missing');
     expect([resumption.size, failed]).toEqual([2, []]);
     vi.advanceTimersByTime(500);

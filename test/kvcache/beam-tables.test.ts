@@ -70,7 +70,7 @@ describe('a sequence with beams', () => {
     manager.growSequence(1n, 13);
     const [first, second, third] = tablesOf(manager, 3) as [number[], number[], number[]];
     manager.forkSequences(1n, [1, 1, 0]);
-    // The second that goes on from beam 1 has its full blocks, and what was the last block of beam 2.
+    // The second that continues beam 1 has its full blocks, and what was the last block of beam 2.
     const copied = [...second.slice(0, 3), third[3]!];
     expect(tablesOf(manager, 3)).toEqual([second, copied, first]);
     expect(manager.blocksHeld(1n)).toBe(7);

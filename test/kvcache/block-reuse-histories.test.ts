@@ -75,7 +75,7 @@ interface Running {
   isShared: boolean;
 }
 
-/** The manager with a memory behind it that holds token ids, as an executor's holds keys and values. */
+/** The manager with a memory that holds token ids, as an executor's holds keys and values. */
 class Machine {
   readonly kv: KvCacheManager;
   readonly running = new Map<bigint, Running>();
@@ -142,7 +142,7 @@ class Machine {
     this.mirror.take(this.kv, key);
   }
 
-  /** Nothing is found any more; what runs goes on and leaves nothing. */
+  /** Nothing is found any more; what runs continues and leaves nothing. */
   reset(): void {
     const numCached = this.mirror.sizeOf(0) + this.mirror.sizeOf(1);
     expect(this.kv.dropReusable()).toBe(numCached);

@@ -195,7 +195,8 @@ describe('new blocks and statistics', () => {
     const slotsOf = (block: number) => Array.from({ length: 8 }, (_, i) => 8 * block + i);
     expect(written([...slotsOf(first), 8 * second])).toEqual([first, second].sort());
     expect(written(slotsOf(second).slice(1))).toEqual([]);
-    // Given back before anything was written, and handed out again: still new, and once. Behind the pool nothing is.
+    // Given back before anything was written, and handed out again: still new, and once. There is nothing
+    // after the pool.
     kv.freeSequence(1n);
     kv.addSequence(2n, 24);
     expect(tableOf(kv, 2n)).toContain(third);

@@ -65,7 +65,7 @@ describe('the states of sequences beside their blocks', () => {
       const { blocks, state } = kv.usableBlocks(prompt, length);
       return [blocks.length, state >= 0];
     };
-    // Snapshots lie behind 16 and 20 tokens.
+    // Snapshots lie after 16 and 20 tokens.
     expect([usable(21), usable(19), usable(15)]).toEqual([
       [5, true],
       [4, true],
@@ -278,7 +278,7 @@ describe('the states of sequences beside their blocks', () => {
     expect(kv.states!.pendingSlots(1n)).toHaveLength(0);
     kv.freeSequence(1n);
     kv.checkIntegrity();
-    // The blocks behind the snapshot are there too, without states: where they end another snapshot is made.
+    // The blocks after the snapshot are there too, without states: where they end another snapshot is made.
     expect(run(kv, 1n, prompt)).toEqual({ reusedTokens: 16, places: [28, 32, 36] });
     expect(run(kv, 2n, prompt).reusedTokens).toBe(36);
   });
@@ -342,7 +342,7 @@ describe('the states of sequences beside their blocks', () => {
   });
 });
 
-/** Follows the events of a cache: the hashes of blocks with states behind them, as a listener knows them. */
+/** Follows the events of a cache: the hashes of blocks with states after them, as a listener knows them. */
 function followStates() {
   const known = new Set<number>();
   const take = (events: readonly KvCacheEvent[]) => {
@@ -359,7 +359,7 @@ function followStates() {
   return { take };
 }
 
-/** The state behind some tokens, as one number. */
+/** The state after some tokens, as one number. */
 const stateOf = (of: Int32Array, length: number) =>
   of.subarray(0, length).reduce((state, token) => (Math.imul(state, 31) + token) | 0, 7);
 
@@ -380,7 +380,7 @@ function expectRightStates(seed: number): void {
     for (const [i, from] of source.entries()) slots.set(target[i]!, slots.get(from)!);
     kv.drainCopies();
   };
-  /** Computes tokens up to `end` and a draft behind them, of which the first `right` ones are right. */
+  /** Computes tokens up to `end` and a draft after them, of which the first `right` ones are right. */
   const step = (requestId: bigint, end: number, drafts = 0, right = 0) => {
     const sequence = running.get(requestId)!;
     const own = span(sequence.at, end + drafts, drafts);

@@ -15,7 +15,7 @@ const second = (more: Partial<ClientHealth> = {}): ClientHealth => ({
 });
 const calm: ProcessHealth = summarizeHealth([second()]);
 
-/** All of it sent `lateMs` behind its schedule. */
+/** All of it sent `lateMs` later than scheduled. */
 function queueing(lateMs: number): LatencyHistogram {
   const histogram = new LatencyHistogram();
   histogram.record(lateMs, 100);
@@ -56,7 +56,7 @@ describe('what the client says of itself', () => {
   it('garbage collection and processor time', () => {
     expect(found({ workers: [summarizeHealth([second({ gcMs: 150 })])] })).toEqual([['gc', true]]);
     expect(found({ workers: [summarizeHealth([second({ cpu: 0.97 })])] })).toEqual([['cpu', true]]);
-    // Seconds in which it was busy and did not run: somebody else had the processor.
+    // Seconds in which it was busy and did not run: another process had the processor.
     const starved = summarizeHealth([second({ eventLoopUtilization: 0.8, cpu: 0.2 })]);
     expect(found({ workers: [starved] })).toEqual([['cpu', true]]);
     expect(findingsOf(checked({ workers: [starved] }))[0]!.message).toContain('without a processor');

@@ -35,7 +35,7 @@ function referenceEvents(bytes: Buffer): string[] {
   return events;
 }
 
-/** Feeds the bytes in pieces that end at these places; tells what each event was. */
+/** Feeds the bytes in pieces that end at these places; returns what each event was. */
 function read(bytes: Buffer, cuts: readonly number[], endsWithConnection = true) {
   const reader = new AnswerReader(anything(endsWithConnection), true, true);
   let from = 0;

@@ -41,7 +41,7 @@ describe('records', () => {
     expect(metrics.histograms.ttft.minMs).toBe(80);
     expect(metrics.histograms.ttftFromScheduled.minMs).toBe(110);
     expect(metrics.histograms.e2e.maxMs).toBe(310);
-    // 200 ms over the 4 tokens behind the first, as counted by the server; by pieces they are 3.
+    // 200 ms over the 4 tokens after the first, as counted by the server; by pieces they are 3.
     expect(metrics.histograms.tpot.quantile(0.5)).toBeCloseTo(50, 1);
     expect(metrics.histograms.tpot.maxMs).toBeCloseTo(200 / 3, 6);
     expect(metrics).toMatchObject({ completionTokens: 14, withoutUsage: 1, answered: 3, total: 4, good: 1 });

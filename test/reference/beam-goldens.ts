@@ -71,7 +71,7 @@ function expectSameBeams(golden: BeamGolden, answers: readonly Answer[], where: 
   }
 }
 
-/** All searches of a model at once, in chunks, so that each runs beside others. */
+/** All searches of a model at once, in chunks, so that each runs next to others. */
 export function compareBeams(executor: Executor, config: ModelConfig, cases: readonly BeamGolden[]): void {
   const arrivals = cases.map((golden, i) => ({
     iteration: Math.floor(i / 4),

@@ -14,8 +14,8 @@ export function teacherForced(driver: SequenceDriver, { promptIds, tokens, logit
 }
 
 /**
- * How far a format of the weights, activations or cache is from the golden in f32: the divergence in nats at its positions, and the share of
- * greedy steps with the same token. `text` tells it.
+ * How far a format of the weights, activations or cache is from the golden in f32: the divergence in nats at
+ * its positions, and the share of greedy steps with the same token. `text` says which text it is.
  */
 export function divergenceOf(cases: Iterable<{ driver: SequenceDriver; prompt: Smollm2Prompt }>) {
   const divergences: number[] = [];

@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { memoryProblem, requireThreadRoom } from '../../base/address-space.js';
 import { cleanEnvironment, cliPath, testCacheDir } from './support/skein-process.js';
 
-/** Runs the command line with so many GB of address space. */
+/** Runs the command line with `gigabytes` GB of address space. */
 async function runWithin(gigabytes: number, args: readonly string[]) {
   const script = `ulimit -v ${Math.round(gigabytes * 1e6)} && exec "$@"`;
   const child = spawn('bash', ['-c', script, 'bash', process.execPath, cliPath, ...args], {

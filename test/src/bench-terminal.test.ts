@@ -43,7 +43,7 @@ describe('skein bench in a terminal', () => {
     expect(later).toContain('TTFT');
     await terminal.waitFor(/\d+ requests: .*completed in/);
     expect(await terminal.ended).toBe(0);
-    // Nothing of the live view stands behind the last line that was taken away.
+    // Nothing of the live view stands after the last line that was taken away.
     const rest = terminal.shown().split(`${ESC}[0J`).at(-1)!.replace(ESCAPES, '');
     expect(rest).not.toContain('in flight');
     expect(rest).toContain('sent behind schedule');

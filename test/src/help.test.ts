@@ -88,7 +88,7 @@ describe('--help of every command', () => {
     for (const line of lines) expect(line.length, line).toBeLessThanOrEqual(80);
     for (const [at, line] of lines.entries()) {
       if (!/^ +skein /.test(line) || line.endsWith('\\')) continue;
-      // Behind a whole command comes the next one, or a text of its own.
+      // After a whole command comes the next one, or a text of its own.
       expect(lines[at + 1], line).toMatch(/^$| skein |^\S/);
     }
   });

@@ -53,7 +53,7 @@ it('hostile guides fail as the fault of who sent them, and a stream beside them 
     expect(text).toContain('"type":"invalid_request_error"');
     expect(text).toContain('The guide is too ambiguous');
   }
-  // A stream that had begun is told of it by an event.
+  // A stream that had begun receives it as an event.
   expect(words.some((text) => text.startsWith('data: ') && text.includes('"error"'))).toBe(true);
   expect([await innocent(), await guided()]).toEqual(alone);
 });

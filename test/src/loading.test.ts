@@ -10,7 +10,7 @@ import { cleanEnvironment, cliPath } from './support/skein-process.js';
 const makeFolder = freshFolders('skein-loading');
 
 it('says in /health that its model is being loaded, and ends where it cannot be', async () => {
-  // A hub that answers when it is told.
+  // A hub that answers when it is asked to.
   const held: ServerResponse[] = [];
   const hub = createServer((_, response) => held.push(response)).listen(0, '127.0.0.1');
   await once(hub, 'listening');

@@ -55,7 +55,7 @@ describe('--log-file', () => {
     await expect
       .poll(() => linesOf(file).map(({ msg }) => msg))
       .toEqual(['request', 'model error', 'request failed', 'request']);
-    // Behind the file, as a pipe of another process is read when there is time.
+    // Read later than the file, as a pipe of another process is read when there is time.
     const terminal = () => {
       const lines = server.output().stderr.split('\n').slice(0, -1);
       return lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line).msg);

@@ -153,7 +153,7 @@ describe('an instance in a process that is killed', () => {
     const before = pids.get(other!)!;
     await expect.poll(() => pids.get(other!)!).toBeGreaterThan(before + 3 * 4);
     process.kill(killed!, 'SIGKILL');
-    // The third one was started anew.
+    // The third one was restarted.
     await expect.poll(() => pids.size).toBe(3);
     isOver = true;
     await Promise.all(clients);

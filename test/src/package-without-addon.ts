@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Most of the files, and read by nobody here. */
+/** Most of the files, and not read here. */
 const UNUSED = /\.(map|d\.ts)$/;
 
 /**

@@ -15,7 +15,7 @@ import { warmCli } from './support/warm-cli.js';
 
 const runCli = warmCli();
 
-// The model in the box, and a toy server that says what it is told to.
+// The model in the box, and a toy server that says what it is asked to.
 let toy: ToyServer;
 let url: string;
 let close: () => Promise<void>;

@@ -616,7 +616,7 @@ describe('a server of models of a repository too', () => {
     expect(await load(server, 'slow', 'lora-plain')).toMatchObject(taken);
     writeFileSync(join(folder, 'gate'), '');
     expect((await loading).status).toBe(200);
-    // A model of texts that is loaded anew keeps its names.
+    // A model of texts that is loaded again keeps its names.
     expect((await loadModel(server, 'lm')).status).toBe(200);
     expect((await loadModel(server, 'lm')).status).toBe(200);
     expect(await names(server)).toEqual(['base', 'lm']);

@@ -78,7 +78,8 @@ const infer = async (model: string, value: number, headers: Record<string, strin
 
 /**
  * The spans of a trace once that of its request has come.
- * @param batch a span that may end after the answer is out, since an instance tells of a batch's end after its answers
+ * @param batch a span that may end after the answer is out, since an instance reports a batch's end after its
+ * answers
  */
 async function spansOf(traceId: string, batch?: string): Promise<CollectedSpan[]> {
   const has = (wanted: (span: CollectedSpan) => boolean) => collector.trace(traceId).some(wanted);

@@ -28,7 +28,7 @@ export function placesBefore(
   return { sinks: Math.min(window?.sinkTokenLength ?? 0, recent), recent, end };
 }
 
-/** True if the row at place `from` of its sequence attends to place `place`, which is not behind it. */
+/** True if the row at place `from` of its sequence attends to place `place`, which is not after it. */
 export function isAttendedTo(
   place: number,
   from: number,

@@ -13,8 +13,9 @@ export interface Instances {
 }
 
 /**
- * What becomes of requests, with every call at the very moment for which the batcher asks: "1000 A B" where a batch goes, "300 -C"
- * where a request is rejected, "0 !D" where it is refused. Where `leaves` names a request, whoever sent it leaves at that time.
+ * What becomes of requests, with every call at the very moment for which the batcher asks: "1000 A B" where a
+ * batch goes, "300 -C" where a request is rejected, "0 !D" where it is refused. Where `leaves` names a
+ * request, the client that sent it leaves at that time.
  */
 export function timeline(
   config: BatcherConfig,

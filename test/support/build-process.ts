@@ -43,7 +43,7 @@ export class BuildProcess {
     }
   }
 
-  /** Lets a held process go on. */
+  /** Lets a held process continue. */
   release(): void {
     this.#child.stdin.end('x');
   }

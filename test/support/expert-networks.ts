@@ -38,11 +38,12 @@ export interface ExpertNetwork extends NativeEngine {
 }
 
 /**
- * A network of one mixture of experts, behind an attention that adds zeros: what a row's output is depends on its token alone.
+ * A network of one mixture of experts, after an attention that adds zeros: what a row's output is depends on
+ * its token alone.
  *
  *   logits = x + mixture(x), with the first columns of x for scores
  *
- * Entries of x are quarters, so many scores are equal, and every executor has the same scores.
+ * Entries of x are quarters, which makes many scores equal, and every executor has the same scores.
  *
  * @param change changes weights: embedding, router [experts x width], choiceBias, gateUp.0 ..., down.0 ...
  */
@@ -81,7 +82,7 @@ export function makeExpertNetwork(
   return { plan, weights, tensors, weightsFile, packedFolder: folder, inverseFrequencies };
 }
 
-/** Options for batches of so many tokens. */
+/** Options for batches of `rows` tokens. */
 export function expertOptions(rows: number): ExecutorOptions {
   return executorOptions({
     maxNumTokens: rows,

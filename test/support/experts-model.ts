@@ -97,7 +97,7 @@ export function tensorsByExpert(tensors: readonly TestTensor[]): TestTensor[] {
 
 export interface ExpertsChange {
   architecture?: ExpertsArchitecture;
-  /** Keys behind the architecture's name; null: the key is left out. */
+  /** Keys after the architecture's name; null: the key is left out. */
   metadata?: Record<string, TypedValue | null>;
   tensors?: readonly TestTensor[];
 }

@@ -13,7 +13,7 @@ export interface HubFile {
 /** A fault in sending a file; it happens once. */
 export interface Trouble {
   path: string;
-  /** Ends the connection after so many bytes of the answer. */
+  /** Ends the connection after this many bytes of the answer. */
   cutAfter?: number;
   /** Answers with this. */
   status?: number;

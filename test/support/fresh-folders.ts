@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterAll } from 'vitest';
 
 /**
- * An empty folder with a name of its own. It is removed after the tests of the file or `describe` that calls this,
- * and behind all `afterAll` that are registered later: Vitest runs them in reverse order.
+ * An empty folder with a name of its own. It is removed after the tests of the file or `describe` that calls
+ * this, and after all `afterAll` that are registered later: Vitest runs them in reverse order.
  */
 export function temporaryFolder(prefix: string): string {
   const folder = mkdtempSync(join(tmpdir(), `${prefix}-`));

@@ -1,7 +1,9 @@
 import type { TokenPiece, TokenRequest, TokenStream } from '../../callbacks/token-request.js';
 import type { InProcessHost } from '../../host/in-process-host.js';
 
-/** All that came of one sequence, in one piece, but times; `told` counts pieces with what is told once. */
+/**
+ * All that came of one sequence, in one piece, but times; `told` counts pieces with what is reported once.
+ */
 export async function wholeOf(stream: TokenStream, onPiece: (piece: TokenPiece) => void = () => {}) {
   const pieces: TokenPiece[] = [];
   for await (const piece of stream) {

@@ -10,7 +10,7 @@ export class InlineGuideThread implements GuideThread {
   isDead = true;
   starts = 0;
   busyWith = -1;
-  /** Guides are read only after so many waits. */
+  /** Guides are read only after this many waits. */
   waitsToOpen = 0;
   /** Looks for an answer (`receive` or `wait`, where there is none) that a reply takes. */
   delayOf: (reply: GuideReply) => number = () => 0;

@@ -18,7 +18,7 @@ export interface Uncut {
   finishReasons: readonly number[];
 }
 
-/** A request that goes on behind the first `cuts[i]` tokens of its sequence i. */
+/** A request that continues after the first `cuts[i]` tokens of its sequence i. */
 export interface Cut {
   uncut: Uncut;
   cuts: readonly number[];
@@ -65,8 +65,8 @@ export function outputOf({ answers }: Uncut, sequence: number): readonly number[
 }
 
 /**
- * Expected answers to a cut request: the uncut ones without the known tokens, which only a response with the whole sequence
- * repeats; and what is told of the prompt only where nothing was known.
+ * Expected answers to a cut request: the uncut ones without the known tokens, which only a response with the
+ * whole sequence repeats; and what is reported about the prompt only where nothing was known.
  */
 function expectedOf({ uncut, cuts }: Cut, vocabSize: number): Answer[] {
   const { request, answers } = uncut;

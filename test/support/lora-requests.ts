@@ -7,7 +7,10 @@ import { makeRequest, u64 } from '../../tools/support/loop-harness.js';
 
 const { shapes, names } = baseModules(FAKE_MODEL);
 
-/** An adapter of the fake's model, on all modules of all layers; `seed` tells its values from another's. */
+/**
+ * An adapter of the fake's model, on all modules of all layers; `seed` distinguishes its values from
+ * another's.
+ */
 export function fakeAdapter(seed: number, rank = 2): AdapterWeights {
   const values = (length: number, from: number) =>
     Float32Array.from({ length }, (_, i) => from + seed + i / 8);
@@ -55,7 +58,7 @@ export function loraCrowd(
   const sent: InferenceRequest[] = [];
   const alone: InferenceRequest[] = [];
   for (let i = 0; i < count; i++) {
-    // Half of the prompts are equal, so that only their adapters tell them apart.
+    // Half of the prompts are equal, so that only their adapters distinguish them.
     const prompt = Array.from(
       { length: 3 + (i % 19) },
       (_, place) => (i % 2 === 0 ? place + 1 : 2 * i + place) % 100,

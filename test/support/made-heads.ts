@@ -14,9 +14,9 @@ export interface MadeHead {
   name: string;
   tensors: MadeModel['tensors'];
   ids: number[];
-  /** Logits at places of the sequence, each read beside the token behind it. */
+  /** Logits at places of the sequence, each read next to the token after it. */
   logits: { place: number; values: number[] }[];
-  /** Tokens that it guesses behind the sequence, and its logits beside each. */
+  /** Tokens that it guesses after the sequence, and its logits for each. */
   rounds: { token: number; logits: number[] }[];
 }
 

@@ -85,7 +85,7 @@ function changed(original: Buffer, draw: (limit: number) => number): Buffer {
 
 const isPng = (file: Buffer) => file[0] === 0x89;
 
-/** A PNG with other rows, packed anew. */
+/** A PNG with other rows, packed again. */
 function withRows(file: Buffer, change: (rows: Buffer) => Buffer): Buffer {
   const parts = [file.subarray(0, 8)];
   const packed: Buffer[] = [];

@@ -94,7 +94,8 @@ export class PagedSequences {
   }
 
   /**
-   * Context chunks of random sizes beside generation rows, in random order, from what is cached until all sequences are done.
+   * Context chunks of random sizes next to generation rows, in random order, from what is cached until all
+   * sequences are done.
    * @param budget tokens of a step, at most.
    * @param drawChunk the wish for a chunk's length; it is cut to what is left.
    */

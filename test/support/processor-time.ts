@@ -5,8 +5,8 @@ import { afterAll } from 'vitest';
 const TICK_MS = 10;
 
 /**
- * Tells the reporter the processor time that a file's imports and tests took, of this process with its threads and, on Linux, of its
- * children that have ended: unlike seconds, it hardly depends on what else the machine does.
+ * Reports the processor time that a file's imports and tests took, of this process with its threads and, on
+ * Linux, of its children that have ended: unlike seconds, it hardly depends on what else the machine does.
  */
 const beganMs = processorMs();
 // biome-ignore lint/correctness/noEmptyPattern: Vitest reads which fixtures the pattern names
@@ -19,7 +19,7 @@ function processorMs(): number {
   return (user + system) / 1000 + childrenMs();
 }
 
-/** cutime and cstime of proc_pid_stat(5): fields 16 and 17, counted from the third behind the name. */
+/** cutime and cstime of proc_pid_stat(5): fields 16 and 17, counted from the third after the name. */
 function childrenMs(): number {
   if (process.platform !== 'linux') return 0;
   const stat = readFileSync('/proc/self/stat', 'utf8');

@@ -2,8 +2,8 @@ import type { DraftCandidate, DraftPolicy, DraftRoom } from '../../engine/specul
 import { randomNumbers } from '../bitwise/scenario.js';
 
 /**
- * Drafts of random lengths that are right, right up to some token, or wrong. `answerOf`: the tokens that a request will
- * have, prompt first; drafts behind their end are of random tokens.
+ * Drafts of random lengths that are right, right up to some token, or wrong. `answerOf`: the tokens that a
+ * request will have, prompt first; drafts after their end are of random tokens.
  */
 export class RandomDrafts implements DraftPolicy {
   drafted = 0;

@@ -10,7 +10,7 @@ process.on('message', ({ engine, seat, path, limitMs, gate = 0 }) => {
   const group = new (loadAddon().RankGroup)({ path, rank: seat.rank, size, limitMs });
   const follower = new Follower(engine, { ...seat, group });
   const turn = () => {
-    // Call 1 has opened the model; a gate holds this rank back until the steps behind it have been begun.
+    // Call 1 has opened the model; a gate holds this rank back until the steps after it have been begun.
     if (follower.isOpen && group.callNumber() < 1 + gate) {
       setImmediate(turn);
       return;

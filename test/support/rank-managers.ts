@@ -8,7 +8,7 @@ import { runningProcesses } from '../../tools/support/running-processes.js';
 import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { ManagerClient } from './manager-client.js';
 
-/** A worker that died is started anew at once, and as often as it takes. */
+/** A worker that died is restarted at once, and as often as it takes. */
 const QUICK = { delayMs: 1, maxDelayMs: 20, maxFailedStarts: 100 };
 const TOKENS = 24;
 /** Outputs that two runs of one request differ in; a guide may be ready an iteration sooner. */
@@ -100,8 +100,8 @@ export function rankProcesses(parent = process.pid): number[] {
 }
 
 /**
- * Stops a process, and waits until each of its threads stands still: the signal comes to one of them, and on a busy machine the
- * others go on until that one has its turn.
+ * Stops a process, and waits until each of its threads stands still: the signal comes to one of them, and on
+ * a busy machine the others continue until that one has its turn.
  */
 export async function stopProcess(pid: number): Promise<void> {
   process.kill(pid, 'SIGSTOP');

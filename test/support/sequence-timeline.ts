@@ -58,7 +58,7 @@ export interface TimelineOptions {
   computeMs?: number;
   /** No instance is free before. */
   fromMs?: number;
-  /** When whoever sent a request leaves, by its name. */
+  /** When the client that sent a request leaves, by the request's name. */
   leaves?: Readonly<Record<string, number>>;
   /** When an instance is lost; it runs again 10 ms later. */
   lost?: readonly (readonly [atMs: number, instance: number])[];

@@ -29,7 +29,7 @@ export class SmallExecutor {
     return new SmallExecutor(await open(network, executorOptions(limits)), network);
   }
 
-  /** A context of 3 tokens and a generation row behind 17; both draw. */
+  /** A context of 3 tokens and a generation row after 17; both draw. */
   validBatch(): PackedBatch {
     return makeStepBatch(
       [

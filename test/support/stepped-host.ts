@@ -26,7 +26,7 @@ export class SteppedHost {
     });
   }
 
-  /** Waits until the step of this iteration is being computed. It goes on when `finish` lets it. */
+  /** Waits until the step of this iteration is being computed. It continues when `finish` lets it. */
   async running(iteration: number): Promise<void> {
     await expect.poll(() => Atomics.load(this.#gate, 0), { interval: 1 }).toBe(iteration);
   }

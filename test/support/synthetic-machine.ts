@@ -7,7 +7,7 @@ export interface SyntheticCore {
 }
 
 /**
- * Reads the files in which a made-up machine tells its processors, as Linux does.
+ * Reads the files in which a made-up machine describes its processors, as Linux does.
  *
  * @param more files that replace or add to them; null: there is no such file
  */

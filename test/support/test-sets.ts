@@ -17,7 +17,7 @@ export const APART = [
   'test/tools/sanitize.test.ts',
 ];
 
-/** Tests of what npm does not install: real models, clients of Python, browsers, TensorFlow, NATS. They run with `npm run test:all`. */
+/** Tests of what npm does not install: real models, clients of Python, browsers, TensorFlow, ONNX, NATS. They run with `npm run test:all`. */
 export const OUTSIDE = [
   'test/src/clients/histories/*.test.ts',
   'test/bitwise/{encoders,smollm2,smollm2-drafts,smollm2-known-outputs,smollm2-ranks}.test.ts',
@@ -29,7 +29,7 @@ export const OUTSIDE = [
   'test/reference/{beams,encoders,lora-smollm2,smollm2}.test.ts',
   'test/src/gpu-memory.test.ts',
   'test/src/serve-encoder.test.ts',
-  'test/src/serving/{onnx-models,onnx-sequences,tensorflow-models}.test.ts',
+  'test/src/serving/{onnx-models,onnx-ragged,onnx-sequences,tensorflow-models}.test.ts',
   'test/src/clients/tritonclient{,-tensorflow}.test.ts',
   'test/src/clients/{anthropic-pip,ollama-pip,openai-pip,openai-pip-batches,openai-pip-mcp,openai-pip-responses,pictures,tool-calls}.test.ts',
   'test/src/clients/{matrix,pages,programs}/*.test.ts',

@@ -49,7 +49,7 @@ export const TINY_SHAPES: Readonly<Record<string, number[]>> = {
   'model.norm.weight': [8],
 };
 
-/** Values that tell tensors and places apart, and that bf16 holds exactly. */
+/** Values that distinguish tensors and places, and that bf16 holds exactly. */
 export function tinyValues(name: string): Float32Array {
   const at = Object.keys(TINY_SHAPES).indexOf(name);
   const length = TINY_SHAPES[name]!.reduce((product, dimension) => product * dimension, 1);

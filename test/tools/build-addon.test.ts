@@ -24,7 +24,10 @@ const folder = temporaryFolder('skein-addon');
 
 const realAddon = join(root, 'build/Release/skein.node');
 
-/** Stands for node-gyp: notes the call, then does what the file `mode` says: build, fail, or go on for ever. */
+/**
+ * Stands for node-gyp: notes the call, then does what the file `mode` says: build, fail, or continue for
+ * ever.
+ */
 const FAKE_GYP = `
 const { appendFileSync, copyFileSync, mkdirSync, readFileSync } = require('node:fs');
 appendFileSync(process.env.FAKE_GYP_CALLS, process.pid + ' ' + process.cwd() + '\\n');
@@ -234,7 +237,7 @@ describe('the install script', () => {
       expect(code).toBe({ SIGINT: 130, SIGTERM: 143, SIGKILL: null }[signal]);
       expect(existsSync(unpacked.addon)).toBe(true);
       if (signal !== 'SIGKILL') expect(unpacked.leftovers).toEqual([]);
-      else process.kill(unpacked.calls[1]!.pid, 'SIGKILL'); // nobody was left to end it
+      else process.kill(unpacked.calls[1]!.pid, 'SIGKILL'); // no process was left to end it
       expect((await unpacked.build()).stderr).toMatch(COMPILED);
       expect(unpacked.leftovers).toEqual([]);
     },

@@ -59,7 +59,7 @@ function elf({ machine, libraries, wanted, weak = [], defined = [ENTRY], version
   );
   const versions = fields(32, (b) => {
     b.writeUInt16LE(1, 2); // one version,
-    b.writeUInt32LE(16, 8); // behind this head
+    b.writeUInt32LE(16, 8); // after this head
     b.writeUInt32LE(names.place(version), 16 + 8);
   });
   const contents: [type: number, bytes: Buffer, count: number][] = [

@@ -155,7 +155,7 @@ describe('a request', () => {
       await settle();
       expect(offers).toEqual([sent[0]!.item]);
       hold('v', offers);
-      // It had it all the same, and is told to stop.
+      // It had it all the same, and is asked to stop.
       expect(hold('w', offers).stale).toEqual([[offers[0]!.id, 1]]);
       send('w', offers[0]!, 0, [9], false);
       expect(stops).toMatchObject([['w', { id: offers[0]!.id, attempt: 1 }]]);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { TraceAttributes, TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import { RequestTrace } from '../../../cluster/gateway/request-trace.js';
 
-/** A span that notes what is told of it. */
+/** A span that notes what is reported to it. */
 class NotedSpan implements TraceSpan {
   readonly traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
   readonly tracestate = '';

@@ -21,7 +21,7 @@ const stored = (...hashes: number[]): KvCacheEventData => ({
 const removed = (...blockHashes: number[]): KvCacheEventData => ({ type: 'removed', blockHashes });
 const created: KvCacheEventData = { type: 'created', numBlocksPerCacheLevel: [4] };
 
-/** A worker's cache that is told, and every cache that it had, by its number. */
+/** A worker's cache that is published, and every cache that it had, by its number. */
 class Told {
   readonly sent: CacheChange[] = [];
   readonly caches: number[][] = [[]];
@@ -157,7 +157,7 @@ describe('a cache that is told', () => {
     const told = new Told(10, 2);
     told.note([created, stored(1, 2, 3)]);
     expect(told.latest).toEqual([1, 2]);
-    // What was never told is not taken back.
+    // A block that was never reported is not taken back.
     told.note([removed(3)]);
     expect(told.sent).toHaveLength(1);
     told.note([removed(1), stored(4)]);
@@ -199,7 +199,7 @@ describe('a cache of a model with states', () => {
     expect([...states]).toEqual(expected);
     const late = new CacheFollower(followed);
     states.clear();
-    // Too much has changed for one message: the whole is told, in parts.
+    // Too much has changed for one message: the whole is sent, in parts.
     expect(catchUp(late, told.teller).map(({ kind }) => kind)).toEqual(['cachePart', 'cachePart']);
     expect([...states]).toEqual([[1, false], ...expected.slice(1)]);
   });

@@ -5,7 +5,7 @@ import { type HandOverOptions, HandOvers } from '../../../cluster/nats/hand-over
 import type { BlocksAnswer, BlocksMessage, WorkItem } from '../../../cluster/nats/messages.js';
 
 const BLOCK = 5;
-/** CRC-32 of so many zeros. */
+/** CRC-32 of `length` zeros. */
 const SUMS = (length: number) => crc32(new Uint8Array(length));
 const REQUEST: TokenRequest = { promptTokens: Int32Array.from({ length: 41 }), maxNewTokens: 4 };
 
@@ -88,7 +88,7 @@ describe('blocks that are handed over', () => {
         Array.from({ length: missing * BLOCK }, (_, i) => cached + Math.floor(i / BLOCK)),
       );
       expect(to.written[0]?.[0]).toBe(missing === 0 ? undefined : cached);
-      // What is not fetched is kept until the gateway says that nobody wants it.
+      // What is not fetched is kept until the gateway says that it is not wanted.
       from.handOvers.release('a');
       await from.handOvers.whenEmpty();
     }
@@ -111,7 +111,7 @@ describe('blocks that are handed over', () => {
     }
     // Who has the last block, and so its states, needs nothing.
     expect((await handOver(undefined, undefined, {}, 10, 13)).asked).toEqual([]);
-    // A length that is that of blocks alone, as who knows of no states would tell it.
+    // A length that is that of blocks alone, as a worker that knows of no states would give it.
     expect((await handOver(undefined, undefined, { bytes: 50 }, 0, 13)).asked).toEqual([]);
     const damaged = await handOver(
       (answer, n) => (n === 7 ? { ...answer, bytes: answer.bytes.map((one) => one ^ 1) } : answer),

@@ -59,7 +59,7 @@ describe('the book of leases', () => {
           slow.tell(event);
         }
         for (const event of events) {
-          // Its owner tells it nothing else of a request that has ended.
+          // Its owner reports nothing else to it about a request that has ended.
           if (event.kind !== 'frame' && event.kind !== 'take' && !book.has(event.id)) continue;
           expect(tell(book, event)).toBe(slow.tell(event));
           for (const one of ['a', 'b']) {
@@ -106,8 +106,8 @@ const ANSWERS = [
 ];
 
 /**
- * Workers that run requests, and a network that loses, repeats, delays and mixes what they send, driven by numbers:
- * each number is one step of somebody.
+ * Workers that run requests, and a network that loses, repeats, delays and mixes what they send, driven by
+ * numbers: each number is one step of a worker or of the network.
  */
 class Flock {
   readonly book = new LeaseBook({ maxFruitlessAttempts: 99, maxLostAttempts: 999, maxAttempts: 999 });
@@ -174,7 +174,7 @@ class Flock {
 
   #fall(why: 'lost' | 'moved' | 'gap'): void {
     if (this.isOver) return;
-    // A worker that is believed lost goes on all the same.
+    // A worker that is believed lost continues all the same.
     this.book.fall('a', why);
     this.offer();
   }

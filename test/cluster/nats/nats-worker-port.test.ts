@@ -13,7 +13,7 @@ import type { WorkerListener } from '../../../cluster/nats/worker-port.js';
 
 const ITEM = { kind: 'work', gateway: 'g', id: 'a', attempt: 3, known: [], ended: [], request: {} } as const;
 
-/** Pulls one message, and tells what became of it. */
+/** Pulls one message, and returns what became of it. */
 async function pullOne(data: Uint8Array) {
   const told: string[] = [];
   const sent: [subject: string, FramesMessage][] = [];
@@ -73,7 +73,7 @@ describe('a request in the stream', () => {
     const data = bytes instanceof Uint8Array ? bytes : pack(bytes);
     const { numMissing, told, sent, work } = await pullOne(data);
     expect(work).toEqual([]);
-    // The worker goes on asking for as many requests as it has room for.
+    // The worker keeps asking for as many requests as it has room for.
     expect(numMissing).toBe(2);
     expect(told).toEqual(['term', expect.stringContaining('A request of the work queue is dropped: A ')]);
     expect(sent).toMatchObject([

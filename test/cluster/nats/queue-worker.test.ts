@@ -131,7 +131,7 @@ describe('a worker of the queue', () => {
     deliver('a', 1);
     expect(sources).toHaveLength(1);
     sources[0]!.push([1], 'stop');
-    // Handed out once more behind its end: its gateway knows better.
+    // Handed out once more after its end: its gateway knows better.
     expect(acks).toEqual(['ack a/1']);
     expect(worker.size).toBe(0);
   });

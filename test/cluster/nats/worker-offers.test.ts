@@ -118,7 +118,7 @@ describe('a worker that a gateway has chosen', () => {
     deliver('c');
     expect(told).toEqual(['back c']);
     expect(worker.size).toBe(2);
-    // It has been round: before nobody has it, it waits here.
+    // It has been round: rather than being left without a worker, it waits here.
     deliver('c', 1, true);
     expect(worker.size).toBe(3);
   });

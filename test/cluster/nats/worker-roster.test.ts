@@ -81,7 +81,7 @@ describe('the workers that a gateway knows', () => {
     expect(reticent(898, 'a')).toEqual([]);
     roster.heard(worker, 899);
     expect(reticent(899, 'a')).toEqual(['a']);
-    // Without requests it has nothing to tell, until it gets one.
+    // Without requests it has nothing to report, until it gets one.
     expect(reticent(899)).toEqual([]);
     roster.told(worker, 1000);
     roster.heard(worker, 1300);

@@ -78,7 +78,8 @@ describe('a router that knows the caches', () => {
     // At a: nothing but the block of request 1, and its own time = 7; at b: 6.
     expect(made.route({ id: '2', hashes })?.worker).toBe('b');
     made.firstToken('1');
-    // At a: its prompt is computed, but no event has told so: 1 block and the request = 7; at b: 3 blocks and the request = 11.
+    // At a: its prompt is computed, but no event has reported that: 1 block and the request = 7; at b: 3
+    // blocks and the request = 11.
     expect(made.route({ id: '3', hashes })).toEqual({ worker: 'a', cachedBlocks: 2 });
     made.end('1');
     made.end('3');
@@ -126,7 +127,7 @@ describe('a router that knows the caches', () => {
     const late = made.route({ id: '2', hashes: [1, 2, 3] });
     expect(late!.cachedBlocks).toBe(3);
     expect(Number(late!.worker.slice(1))).toBeGreaterThan(80);
-    // None of those may have it: the others count as if they had none, where nobody looks at them.
+    // None of those may have it: the others count as if they had none, where they are not looked at.
     for (let index = 81; index < 100; index += 2) made.setOpen(nameOf(index), false);
     expect(Number(made.route({ id: '3', hashes: [1, 2, 3] })!.worker.slice(1)) % 2).toBe(0);
     // With few open ones each of them is looked at.
@@ -148,12 +149,12 @@ describe('a router of models that keep states', () => {
     const made = router('a', 'b');
     made.note('a', [stored([1, 2, 3, 4]), stateOf(2, true), stateOf(4, true), stateOf(4, false)]);
     made.note('b', [stored([1, 2, 3]), stateOf(3, true)]);
-    // a has more blocks, and has to compute all behind the second one.
+    // a has more blocks, and has to compute all after the second one.
     expect(made.route({ id: 'x', hashes: [1, 2, 3, 4] })).toEqual({ worker: 'b', cachedBlocks: 3 });
     made.end('x');
     made.note('b', [stateOf(3, false)]);
     expect(made.route({ id: 'x', hashes: [1, 2, 3, 4] })).toEqual({ worker: 'a', cachedBlocks: 2 });
-    // What goes there is expected to be of use to those who come behind.
+    // What goes there is expected to be of use to later requests.
     expect(made.route({ id: 'y', hashes: [1, 2, 3, 4, 5] })).toEqual({ worker: 'a', cachedBlocks: 4 });
     for (const id of ['x', 'y']) made.end(id);
     made.forget('a');

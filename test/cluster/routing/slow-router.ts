@@ -4,7 +4,7 @@ import type { KvCacheEvent } from '../../../kvcache/cache-events.js';
 interface SlowWorker {
   name: string;
   blocks: Set<number>;
-  /** Blocks behind which states are kept; null: nothing was told of any since the cache began. */
+  /** Blocks after which states are kept; null: none was reported since the cache began. */
   states: Set<number> | null;
 }
 
@@ -15,7 +15,10 @@ interface Sent {
   hasFirstToken: boolean;
 }
 
-/** The rules of CacheRouter as one would write them down: everything is counted anew for each request, over all workers. */
+/**
+ * The rules of CacheRouter as one would write them down: everything is recounted for each request, over all
+ * workers.
+ */
 export class SlowRouter {
   /** Places of workers; a place that is free is taken first, the last one freed before others. */
   readonly places: (SlowWorker | null)[] = [];

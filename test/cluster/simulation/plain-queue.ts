@@ -2,7 +2,7 @@ import type { EventQueue } from '../../../cluster/simulation/event-queue.js';
 
 const EXPIRES_MS = 3000;
 const MAX_WAITING = 8;
-/** Behind all else that happens at one time. */
+/** After all else that happens at one time. */
 const LAST = 1;
 
 interface Question {
@@ -18,9 +18,10 @@ export interface WorkerState {
 }
 
 /**
- * The rules of the work queue as one would write them down, with everything counted anew: requests wait in the order of their coming; the stream has
- * as many as there are free places, and one for each worker; a worker asks for what it has room for, and questions are served in turn, one
- * request each, and asked again when nothing has come for three seconds.
+ * The rules of the work queue as one would write them down, with everything recounted: requests wait in the
+ * order of their coming; the stream has as many as there are free places, and one for each worker; a worker
+ * asks for what it has room for, and questions are served in turn, one request each, and asked again when
+ * nothing has come for three seconds.
  */
 export class PlainQueue {
   readonly #waiting: number[] = [];

@@ -9,7 +9,9 @@ const wire = () => new KvEventWire({ adapterName });
 const numbered = (events: KvCacheEventData[], first = 0): KvCacheEvent[] =>
   events.map((data, index) => ({ eventId: first + index, data }));
 
-/** What a reader believes that is there. It refuses blocks behind one that it does not have, as Dynamo's does. */
+/**
+ * What a reader believes that is there. It refuses blocks after one that it does not have, as Dynamo's does.
+ */
 class Reader {
   readonly blocks = new Set<number>();
 

@@ -11,7 +11,7 @@ const tensor = (value: number, length = 1) => ({
   data: new Uint8Array(length).fill(value),
 });
 
-/** A flow whose messages are kept, with how often somebody holds the thread. */
+/** A flow whose messages are kept, with the number of its unreleased holds of the thread. */
 function opened() {
   const sent: number[][] = [];
   let held = 0;

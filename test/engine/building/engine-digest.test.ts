@@ -59,7 +59,7 @@ describe('the digest of an engine', () => {
     const expected = engineDigest(await engines.cached(engines.mixed));
     const options = { model: engines.mixed, precision: 'auto', cacheDirectory: engines.fresh() };
     const engine = await cachedEngine({ ...options, checksums: 'when packed' });
-    // Nobody has read the weights yet.
+    // The weights were not read yet.
     expect(engineDigest(engine)).not.toBe(expected);
     const loadable = loadableEngine(engine);
     new NativeExecutor(loadable, executorOptions()).close();

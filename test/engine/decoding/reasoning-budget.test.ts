@@ -5,7 +5,7 @@ const [END, BEGIN] = [7, 3];
 const VOCAB = 10;
 const PROMPT = [1, BEGIN, END, 2];
 
-/** Numbers of generated tokens behind which the end is forced, for an answer of these tokens. */
+/** Numbers of generated tokens after which the end is forced, for an answer of these tokens. */
 function forcedBehind(tokens: number, generated: readonly number[], beginToken = -1): number[] {
   const budget = new ReasoningBudget({ tokens, endToken: END, beginToken }, VOCAB);
   const sequence = Int32Array.of(...PROMPT, ...generated);

@@ -126,7 +126,7 @@ describe('a folder of blocks', () => {
     const { store } = open(folder(), { maxFiles: 4, clock: () => nowMs });
     const write = (key: number) =>
       store.write({ ...chain(key), tokens: new Int32Array(4 * key) }, content(key));
-    // What lies behind in a chain does not push out what it needs.
+    // A later block of a chain does not push out what it needs.
     expect([1, 2, 3, 4, 5].map(write)).toEqual([true, true, true, true, false]);
     expect([store.takeGone(), store.usage.files]).toEqual([[], 4]);
     // The last ones of a chain go first.

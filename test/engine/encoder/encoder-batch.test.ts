@@ -3,7 +3,7 @@ import { RopeTable } from '../../../engine/batch/rope-table.js';
 import { EncoderBatch, encoderBlocks } from '../../../engine/encoder/encoder-batch.js';
 import type { EncoderConfig } from '../../../models/encoder-config.js';
 
-/** No layers behind the pooling, and no prompts. */
+/** No layers after the pooling, and no prompts. */
 const PLAIN = { layers: [], prompts: {}, defaultPrompt: null };
 const CONFIG: EncoderConfig = {
   bothWays: true,

@@ -29,10 +29,11 @@ const PAGES = { host: 6, device: 3 };
 const AT_ONCE = 4;
 const ROUND = 20;
 /**
- * Bounds of the growth after the warm-up. An adapter takes 70 KB of the executor, 100 MB over 1,400 loads, and in JavaScript, beside its
- * arrays, 5 KB of objects, 7 MB. `nativeBytes` are those of the process less all that JavaScript has, garbage too: of the arrays of
- * a few hundred adapters that wait for a collection, the allocator holds back up to 40 MB. Sanitizers
- * hold back far more; they run the tests in native/, so that this one is outside.
+ * Bounds of the growth after the warm-up. An adapter takes 70 KB of the executor, 100 MB over 1,400 loads,
+ * and in JavaScript, besides its arrays, 5 KB of objects, 7 MB. `nativeBytes` are those of the process less
+ * all that JavaScript has, garbage too: of the arrays of a few hundred adapters that wait for a collection,
+ * the allocator holds back up to 40 MB. Sanitizers hold back far more; they run the tests in native/, so that
+ * this one is outside.
  */
 const MAX_GROWTH = { nativeBytes: 75e6, heapBytes: 4e6 };
 
@@ -105,7 +106,8 @@ function makeWorld(): World {
 }
 
 /**
- * What is held once adapters that take all pages have been put in the place of all others, which can be done only while nobody uses those.
+ * What is held once adapters that take all pages have been put in the place of all others, which can be done
+ * only while those are not in use.
  */
 function heldWhenFilled({ cache, kvCache, loop }: World, adapter: AdapterWeights) {
   const taskIds = Array.from({ length: PAGES.host }, (_, i) => BigInt(i) + 2n ** 63n);
@@ -134,7 +136,9 @@ class AdapterRequests {
     this.#adapters = adapters;
   }
 
-  /** The first has the task that the last one before had, with other weights: nobody uses those any more. */
+  /**
+   * The first has the task that the last one before had, with other weights: no request uses those any more.
+   */
   round(): InferenceRequest[] {
     const tensors = [
       ...(this.#count === 0 ? [] : [this.#bring(this.#count)]),

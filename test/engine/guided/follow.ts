@@ -9,7 +9,7 @@ export function matcherOf(type: GuideType, guide: unknown): GrammarMatcher {
   return new GrammarMatcher(newAutomaton(readGuide({ type, guide: text } satisfies Guide)));
 }
 
-/** By byte, the places behind it; null: it does not fit. */
+/** By byte, the places after it; null: it does not fit. */
 export function nextOf(matcher: GrammarMatcher, places: Places): (Places | null)[] {
   return Array.from({ length: 256 }, (_, byte) => matcher.step(places, byte)?.places ?? null);
 }

@@ -6,7 +6,7 @@ import { matcherOf } from './follow.js';
 const TOKENS = [...'abcdefghijklmnopqrstuvwxyz0123456789-":{}', 'name', 'na', '":', '{"', '":"', 'ab', 'abc'];
 const trie = new TokenTrie(TOKENS.map((token) => Buffer.from(token)));
 
-/** By the token that may come behind the text: the tokens that then have to follow. */
+/** By the token that may follow the text: the tokens that then have to follow. */
 function behind(regex: string, text = ''): Record<string, string[]> {
   const matcher = matcherOf('regex', regex);
   const entries = forcedBehind(matcher, trie, matcher.follow(matcher.start, Buffer.from(text))!);

@@ -25,7 +25,7 @@ function randomRegex(random: Random, depth: number): string {
 }
 
 const WORDS = ['a', 'b', '\u00e9', 'ab', 'ba', 'a\u00e9', 'bbb', 'aab', '\u00e9b\u00e9', 'aaaa'];
-/** Texts of up to five words: behind which some of them a text that matches goes on. */
+/** Texts of up to five words: after some of them, a text that matches goes on. */
 const MAX_WORDS = 3;
 
 function textsOf(count: number): string[] {

@@ -53,7 +53,7 @@ describe('formations', () => {
         told.push(`${wasBusy ? 'busy' : 'rest'} ${nowMs}`);
         return harness.loop.formation();
       });
-    // Bursts of 100 ms, each with three iterations and a rest behind them.
+    // Bursts of 100 ms, each with three iterations and a rest after them.
     for (const beginMs of [0, 150, 300]) {
       for (const ms of [0, 50, 100]) report(true, beginMs + ms);
       for (const ms of [101, 120]) report(false, beginMs + ms);

@@ -80,7 +80,7 @@ describe('watchFormation', () => {
       ['short', 'length'],
       ['third', 'length'],
     ]);
-    // Every token of the contexts in chunks, each told once, one behind the other.
+    // Every token of the contexts in chunks, each reported once, one after the other.
     const lengths = new Map(seen.flatMap(({ ended }) => ended.map((end) => [end[0], end])));
     for (const [id, [, , , endMs, age, promptTokens, generated, cachedTokens]] of lengths) {
       expect(endMs).toBeLessThanOrEqual(0);
@@ -111,7 +111,7 @@ describe('watchFormation', () => {
     stop();
     await drain(host.submit({ promptTokens: prompt(4), maxNewTokens: 6 }));
     expect(seen.length).toBe(told);
-    // A client that has all it wanted, as behind a stop string, ends its request; one that leaves cancels it.
+    // A client that has all it wanted, as after a stop string, ends its request; one that leaves cancels it.
     const stopAgain = host.watchFormation((formation) => seen.push(formation), 1);
     const label = (isWhole: boolean) => `whole: ${isWhole}`;
     for (const isWhole of [true, false]) {
@@ -127,7 +127,7 @@ describe('watchFormation', () => {
     await expect.poll(() => seen.at(-1)!.requests.length, { interval: 1 }).toBe(0);
     stopAgain();
     told = seen.length;
-    // A new watcher hears nothing of requests that are gone.
+    // A new watcher receives nothing about requests that are gone.
     host.watchFormation((formation) => seen.push(formation), 1);
     await expect.poll(() => seen.length, { interval: 1 }).toBeGreaterThan(told);
     for (const formation of seen.slice(told)) {

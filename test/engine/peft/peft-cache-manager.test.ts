@@ -38,7 +38,7 @@ const operation = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('leave' as const), task: fc.nat(7) }) },
 );
 
-/** Both caches beside slow ones, and an executor's slots beside what the manager asks for. */
+/** Both caches compared with slow ones, and an executor's slots with what the manager asks for. */
 class Machine {
   readonly cache: PeftCacheManager;
   readonly host: SlowCache;
@@ -106,7 +106,7 @@ class Machine {
     this.uses.push(this.cache.admit(BigInt(task), null));
   }
 
-  /** Nobody will name the task again, as far as the host knows. */
+  /** No request will name the task again, as far as the host knows. */
   leave(task: number): void {
     this.cache.forget(BigInt(task));
     const known = this.host.find(task);

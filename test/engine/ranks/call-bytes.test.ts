@@ -4,7 +4,7 @@ import { asInts, CALL_KINDS, type Call, CallReader, CallWriter } from '../../../
 import { adapterArrays, batchArrays, readAdapter, readBatch } from '../../../engine/ranks/call-codec.js';
 import { makeStepBatch } from '../../../tools/support/step-batch.js';
 
-/** Rank 0 and one other, which answers when it is told to. */
+/** Rank 0 and one other, which answers when it is asked to. */
 class Pair {
   readonly memory: ArrayBuffer;
   readonly reader: CallReader;

@@ -32,7 +32,7 @@ function run(options: HarnessOptions, ...requests: ReturnType<typeof ask>[]): Lo
   return new LoopHarness(options).run(...requests);
 }
 
-/** Whole prompt, whole answer, nothing beside it. */
+/** Whole prompt, whole answer, nothing next to it. */
 const alone = (prompt: readonly number[], maxNew: number) =>
   returnedOf(run({}, ask(1n, prompt, maxNew, { streaming: bool(false) })), 1n);
 

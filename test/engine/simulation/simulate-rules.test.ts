@@ -11,7 +11,7 @@ describe('MAX_UTILIZATION', () => {
     const requests = [request('A', 0, 4, 6), request('B', 1, 5, 5), request('C', 5, 1)];
     expect(lines(simulate({ ...BASE, policy, numBlocks: 4, requests })).slice(4)).toEqual([
       'A B | A gen 5, B gen 4 |  | 4/0',
-      'A B C | A gen 6 | B | 3/1', // C would fit into the block that is left, but stands behind B
+      'A B C | A gen 6 | B | 3/1', // C would fit into the block that is left, but stands after B
       'B C | B 0-9 5, C 0-1 1 |  | 4/0',
     ]);
   });

@@ -44,7 +44,7 @@ describe('simulate', () => {
     ]);
   });
 
-  // A window of 6 tokens is 2 blocks, so both fit: nobody waits and nobody is paused.
+  // A window of 6 tokens is 2 blocks, so both fit: no request waits and none is paused.
   it('holds no more than a window of a request, which may be longer than the pool', () => {
     const requests = [request('A', 0, 4, 6), request('B', 1, 9, 12)];
     const result = simulate({ ...TWO, maxAttentionWindow: 6, requests });
@@ -60,7 +60,7 @@ describe('simulate', () => {
     expect(() => simulate({ ...TWO, requests })).toThrow(/can never run: .* need 6 KV cache blocks/);
   });
 
-  // 3 sinks are a block, 5 more tokens two: a bubble of 1 token behind the sinks.
+  // 3 sinks are a block, 5 more tokens two: a bubble of 1 token after the sinks.
   it('gives the sinks of a window blocks of their own', () => {
     const sizes = { ...TWO, requests: [request('A', 0, 9, 30)], maxAttentionWindow: 8 };
     expect(simulate({ ...sizes, sinkTokenLength: 3 }).iterations[20]!.blocks.used).toBe(3);

@@ -40,7 +40,7 @@ it('a simulation is the same whether prompts bring room or not', () => {
   const without = run(0);
   expect(run(12).told).toEqual(without.told);
   expect(run(3).told).toEqual(without.told);
-  // With 7 blocks somebody has to give way, and comes back with what it had.
+  // With 7 blocks one request has to give way, and comes back with what it had.
   expect(without.told.some((one) => (one as { paused: bigint[] }).paused.length > 0)).toBe(true);
   expect(without.arrays.every((tokens) => tokens.length === 5)).toBe(true);
   for (const tokens of run(12).arrays) expect(tokens.subarray(5).every((token) => token < 0)).toBe(true);

@@ -30,9 +30,10 @@ const histories = fc.record({
 });
 
 /**
- * Different blocks differ in their first token, so that simulated and drawn tokens are equal in the same places. Prompts
- * end with a block: of several kept blocks that begin like a prompt's last tokens, which one serves depends on how the
- * tokens behind them compare, and simulated tokens compare otherwise than drawn ones.
+ * Different blocks differ in their first token, so that simulated and drawn tokens are equal in the same
+ * places. Prompts end with a block: of several kept blocks that begin like a prompt's last tokens, which one
+ * serves depends on how the tokens after them compare, and simulated tokens compare otherwise than drawn
+ * ones.
  */
 function promptOf(index: number, length: number, paths: readonly number[][] | null): number[] {
   if (paths === null) return Array.from({ length }, (_, position) => (7 * index + position) % 50);

@@ -42,7 +42,8 @@ describe('longestDraftInWindow', () => {
         };
         const longest = longestDraftInWindow(window, length, tokensPerBlock);
         expect(harms(Math.max(0, longest))).toBe(false);
-        // The bubble behind the sinks is never seen and never written over: a shorter limit would do it no harm.
+        // The bubble after the sinks is never seen and never written over: a shorter limit would do it no
+        // harm.
         if (sinks % tokensPerBlock === 0 || length > window.maxBlocks * tokensPerBlock) {
           const slack = length >= size ? longest + 1 : Number.POSITIVE_INFINITY;
           if (slack <= window.ringBlocks * tokensPerBlock) expect(harms(slack)).toBe(true);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { HiddenRows, headRows } from '../../../engine/speculation/hidden-rows.js';
 
-/** Rows of 2 numbers that tell their place. */
+/** Rows of 2 numbers that encode their place. */
 const rowsOf = (place: number, count: number) =>
   Float32Array.from({ length: 2 * count }, (_, i) => 10 * (place + (i >> 1)) + (i % 2));
 const at = (requestId: bigint, numTokens: number) => ({ requestId, numTokens });

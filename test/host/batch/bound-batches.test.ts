@@ -30,7 +30,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Each word is a batch of its own instance, and is refused where that was lost. */
 class Homes implements BatchFormer<Word, Batch> {
-  /** What the host tells. */
+  /** What the host reports. */
   readonly told: string[] = [];
   #waiting: Word[] = [];
   readonly #lost: Word[] = [];

@@ -23,7 +23,7 @@ afterEach(() => {
   for (const link of links.splice(0)) link.terminate();
 });
 
-/** A worker that echoes, with all that is heard of it. */
+/** A worker that echoes, with all that is received from it. */
 function start(isolate: boolean, given: unknown = 'given', watchdogTimeoutMs = 200) {
   const heard: Said[] = [];
   let resolve: (error: Error | null) => void;
@@ -112,7 +112,7 @@ describe.each([
     expect(await ended).toBeNull();
     expect(heard.map(({ type }) => type)).toEqual(['ready', ...new Array(50).fill('echo'), 'closed']);
     expect(exits()).toBe(1);
-    link.post({ type: 'echo' }); // nobody hears it, and nothing fails
+    link.post({ type: 'echo' }); // it has no listener, and nothing fails
     link.terminate();
   });
 

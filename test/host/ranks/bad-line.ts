@@ -4,7 +4,10 @@ import net from 'node:net';
 /** What a line does with the bytes that it carries. */
 export type LineMode = 'carry' | 'delay' | 'swallow' | 'spoil';
 
-/** A TCP connection's way through a network that a test makes bad: it stands between whoever connects to `port` and the target. */
+/**
+ * A TCP connection's way through a network that a test makes bad: it stands between the clients that connect
+ * to `port` and the target.
+ */
 export class BadLine {
   mode: LineMode = 'carry';
   /** Of `delay`. */
@@ -53,7 +56,7 @@ export class BadLine {
       from.on('error', () => {});
       from.on('close', () => {
         this.#sockets.delete(from);
-        // A line that swallows tells of no end either.
+        // A line that swallows passes on no end either.
         if (this.mode !== 'swallow') to.destroy();
       });
     }

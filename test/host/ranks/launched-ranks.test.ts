@@ -106,7 +106,7 @@ it('they fail what is active once when one is killed, and come back together', a
   process.kill(before[1]!, 'SIGKILL');
   await done;
   const error = client.responses.get(1n)!.at(-1)!.error;
-  // A rank may notice before the system tells of the death.
+  // A rank may notice before the system reports the death.
   expect(error).toMatch(/The engine failed: .*[Rr]ank [0-3]/);
   expect(client.responses.get(1n)!.filter(({ final }) => final)).toHaveLength(1);
   const alone = await answers(await managers.start(), [2n]);

@@ -134,7 +134,7 @@ describe('ranks that meet', () => {
     for (let i = 0; i < 200; i++) silent.push(net.connect(port, '127.0.0.1').on('error', () => {}));
     await Promise.all(silent.map((socket) => once(socket, 'connect')));
     await gather([leader, joinRanks(meeting(1, at), EVENTS), joinRanks(meeting(2, at), EVENTS)]);
-    // Nobody holds them open once all have met.
+    // No rank holds them open once all have met.
     await Promise.all(silent.map((socket) => socket.closed || once(socket.resume(), 'close')));
   });
 
@@ -160,7 +160,7 @@ describe('ranks that meet', () => {
   });
 });
 
-/** Somebody listens at the port. */
+/** A process listens at the port. */
 function connected(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = net.connect(port, '127.0.0.1', () => {

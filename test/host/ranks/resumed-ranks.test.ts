@@ -79,7 +79,7 @@ it.each<[string, OptionalParams, number]>([
     await undisturbed.close();
     let numResumed = 0;
     const host = await start(params, (numLost) => (numResumed += numLost));
-    // Each time that so many tokens have come, another process ends, once the one before has been replaced.
+    // Each time that this many tokens have come, another process ends, once the one before has been replaced.
     let untilKill = TOKENS_UNTIL_KILL;
     let kills = 0;
     let most = 0;

@@ -74,7 +74,7 @@ export class WorkerHarness {
     return [...list].sort((a, b) => a.request - b.request);
   }
 
-  /** Waits until so many requests are over (all that were handed in), and returns their records. */
+  /** Waits until `count` requests are over (all that were handed in), and returns their records. */
   async settled(count = this.issued): Promise<RequestRecord[]> {
     while (this.records.length < count) await new Promise((resolve) => setTimeout(resolve, 5));
     return this.records;

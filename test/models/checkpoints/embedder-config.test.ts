@@ -14,7 +14,7 @@ const freshFolder = freshFolders('skein-embedder-config');
 
 type Fields = Record<string, unknown>;
 
-/** The configuration of a config.json without files beside it. */
+/** The configuration of a config.json without files next to it. */
 const configOf = (fields: Fields) =>
   configOfHuggingFace(join(freshFolder(), 'config.json'), fields as never, null);
 

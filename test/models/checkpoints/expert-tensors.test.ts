@@ -23,7 +23,7 @@ function tensorsOf(model: string): TestTensor[] {
   }));
 }
 
-/** The same as transformers 5 has them in memory, and writes them if it is told to. */
+/** The same as transformers 5 has them in memory, and writes them if it is asked to. */
 function stackedTensors(model: string): TestTensor[] {
   const plain = tensorsOf(model);
   const experts = /^(model\.layers\.\d+)\.(?:mlp|block_sparse_moe)\.experts\.(\d+)\.(\w+)\.weight$/;

@@ -40,7 +40,7 @@ const OTHER_WEIGHTS = new Map<string, RegExp>([
   ['qwen3.5-moe', /\.(delta(Input|Gate|Rates|Decay|DecayBias|Output)|conv)$/],
   ['qwen3-next', /\.deltaDecay$/],
 ]);
-/** What tells the op so. */
+/** The plan without the fields that mark such weights in its ops. */
 const asOfHub = (plan: NetworkPlan): NetworkPlan => ({
   ...plan,
   ops: plan.ops.map((op) => {

@@ -14,7 +14,7 @@ const fresh = freshFolders('skein-sampling');
 const f32 = (value: number): TypedValue => ({ type: 'f32', value });
 const i32 = (value: number): TypedValue => ({ type: 'i32', value });
 
-/** What the files of a GGUF recommend. @param generation generation_config.json beside it */
+/** What the files of a GGUF recommend. @param generation generation_config.json next to it */
 function recommended(metadata: Record<string, TypedValue>, generation?: object): RecommendedSampling {
   const folder = fresh();
   writeTinyGguf(join(folder, 'tiny.gguf'), {

@@ -109,7 +109,7 @@ describe('tokens from memory are those of a new tokenizer', () => {
 });
 
 describe('known texts', () => {
-  /** Texts that are encoded anew for a text. */
+  /** Texts that are encoded again for a text. */
   function encoder(borders: PatternBorders | null) {
     const known = new KnownTexts(() => borders);
     return (text: string, isFirst = false) => {

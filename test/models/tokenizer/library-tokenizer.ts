@@ -56,7 +56,7 @@ export const ALPHABETS: readonly (readonly string[])[] = [
   ['▁', 't', 'h', 'i', 'e', 'r'],
   ['你', '好', '世', '界'],
   ['\u{1f600}', '\u{1f601}', '\u{20000}'],
-  // Halves of characters, alone and beside each other.
+  // Halves of characters, alone and next to each other.
   ['\ud83d', '\ude00', 'a', '\u{1f600}', '"', '\\', '\u0000'],
   [...'abcdefghijklmnopqrstuvwxyz'],
   ['ä', '½', 'ï', '¼', 'Į', 'a', ' ', '你', '\u{1f600}', '\n'],

@@ -48,7 +48,7 @@ const texts = fc
   .array(fc.constantFrom(...UNITS), { minLength: 40, maxLength: 80 })
   .map((units) => units.join(''));
 
-/** Their words may run over many others, or end at what is far behind. */
+/** Their words may run over many others, or end at what comes much later. */
 const WITHOUT = ['afmoe', 'cohere2moe', 'exaone-moe', 'jais-2', 'tiny_aya'];
 
 describe('the borders of the patterns of tokenizers', () => {

@@ -53,7 +53,7 @@ describe('merges of no sense', () => {
   it.each([
     ['', 1],
     ['</w>', 2],
-    // Behind half a character it would make a whole one.
+    // After half a character it would make a whole one.
     ['\ude00', 3],
   ])('give the symbols of the library, with %j at the end of a word', (suffix, seed) => {
     const random = new Random(seed);

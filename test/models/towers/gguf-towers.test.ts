@@ -87,7 +87,10 @@ describe.each(MADE_MMPROJ)("$name's tower as llama.cpp's converter writes it", (
   });
 });
 
-/** What transformers' image processor would be told in a folder with preprocessor_config.json, without what is its default. */
+/**
+ * What transformers' image processor would receive in a folder with preprocessor_config.json, without its
+ * defaults.
+ */
 const PREPARED: Record<string, object> = {
   'qwen3-vl': {
     image_processor_type: 'Qwen2VLImageProcessorFast',

@@ -9,7 +9,7 @@ interface Case {
   config?: Partial<BatcherConfig>;
   arrivals: Arrival[];
   instances?: Instances;
-  /** When whoever sent it leaves. */
+  /** When the client that sent it leaves. */
   leaves?: Record<string, number>;
   /** "1000 A B": they go; "300 -C": it is rejected; "0 !D": it is refused; "5 (E)": its sender has left. */
   timeline: string[];
@@ -341,7 +341,7 @@ describe('levels', () => {
     },
   ]);
 
-  // What has expired goes behind its own level, and before the next one.
+  // What has expired goes after its own level, and before the next one.
   const policy = { ...PATIENT, timeoutUs: 11_000_000, allowTimeoutOverride: true };
   check({ ...base, preferred: [4, 8, 32] }, [
     {

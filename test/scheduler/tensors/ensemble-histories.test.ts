@@ -46,7 +46,7 @@ const anyGraph: fc.Arbitrary<PlainGraph> = fc.record({
   steps: fc.array(fc.record({ takes: names(0), makes: names(0) }), { maxLength: 4 }),
 });
 
-/** A graph that is well: each step takes what there is before it, and what nobody takes is an output. */
+/** A graph that is well: each step takes what there is before it, and what no step takes is an output. */
 const wellGraph: fc.Arbitrary<PlainGraph> = fc
   .record({
     numInputs: fc.integer({ min: 1, max: 3 }),

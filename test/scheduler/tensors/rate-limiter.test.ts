@@ -193,7 +193,7 @@ describe('any history', () => {
           // A limit that has become smaller takes nothing away.
           if (name === 'P') expect(used).toBeLessThanOrEqual(limit);
         }
-        // Where nothing runs, nobody waits: the first that waits can always have what it needs.
+        // Where nothing runs, nothing waits: the first that waits can always have what it needs.
         if (running.size === 0) expect(limiter.waiting).toBe(0);
       };
       for (const { what, who, limits } of steps) {
@@ -214,7 +214,7 @@ describe('any history', () => {
         }
         run();
       }
-      // All that run end in turn: everybody who waits has its turn.
+      // All that run end in turn: every request that waits has its turn.
       for (let i = 0; i < 100 && running.size > 0; i++) {
         for (const one of [...running]) {
           running.delete(one);

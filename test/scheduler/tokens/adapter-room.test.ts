@@ -16,7 +16,7 @@ interface Case {
   paused?: bigint[];
 }
 
-/** Room for two adapters of a page each, unless told otherwise; blocks of 8 tokens. */
+/** Room for two adapters of a page each, unless the case says otherwise; blocks of 8 tokens. */
 function check(policy: CapacityPolicy, cases: Case[]): void {
   it.each(cases)(
     '$rule',
@@ -34,7 +34,7 @@ function check(policy: CapacityPolicy, cases: Case[]): void {
   );
 }
 
-/** Of a task whose adapter has so many pages. */
+/** Of a task whose adapter has `pages` pages. */
 const of = (task: bigint, more: Partial<SchedulableRequest> = {}, pages = 1) => ({
   adapter: { taskId: task, pages },
   ...more,

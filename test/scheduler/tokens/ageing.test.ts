@@ -80,7 +80,10 @@ describe('the list of active requests with a limit to waiting', () => {
   });
 });
 
-/** Iteration in which a request of low priority ends beside a stream of high ones that never lets up; null: not within 300. */
+/**
+ * Iteration in which a request of low priority ends during a stream of high ones that never lets up; null:
+ * not within 300.
+ */
 function endOfPatientRequest(options: {
   modelType?: 'V1' | 'InflightFusedBatching';
   schedulerPolicy: 'MAX_UTILIZATION' | 'GUARANTEED_NO_EVICT';

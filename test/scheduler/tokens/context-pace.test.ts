@@ -146,7 +146,7 @@ describe('a context pace', () => {
       const requests = [generation(9n, 10, 5, 1), ...contexts];
       return pace.mostContextTokens(requests, requests, 1);
     };
-    // 30 ms: 0.25 t + 0.001 (750 t + t^2 / 2) behind 750 tokens, without the second term's t at the beginning.
+    // 30 ms: 0.25 t + 0.001 (750 t + t^2 / 2) after 750 tokens, without the second term's t at the beginning.
     expect([tokensAt(0), tokensAt(750), tokensAt(0, 750), tokensAt(750, 0)]).toEqual([96, 24, 24, 24]);
   });
 
@@ -185,7 +185,7 @@ describe('the longest chunk of a context pace', () => {
     return pace;
   }
   const at = (contextPosition: number) => context(1n, 200_000, 5, { contextPosition });
-  /** The longest chunk of a request beside others. */
+  /** The longest chunk of a request that runs with others. */
   function longest(
     pace: ContextPace,
     request: SchedulableRequest,

@@ -410,7 +410,7 @@ describe('SHORTEST_FIRST', () => {
 });
 
 describe('longestChunk', () => {
-  /** There is time for 24 tokens at the beginning of a prompt, and behind 100 for 4. */
+  /** There is time for 24 tokens at the beginning of a prompt, and after 100 for 4. */
   const longestChunk = ({ contextPosition }: SchedulableRequest) => (contextPosition < 100 ? 24 : 4);
   const far = { contextPosition: 100 };
 

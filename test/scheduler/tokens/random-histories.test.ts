@@ -266,8 +266,9 @@ function fitTogether(requests: readonly SchedulableRequest[], { adapters }: Simu
 }
 
 /**
- * Requests that wait for their start may not be passed by one behind them in the list, unless another context writes the
- * block that they miss first, or their adapter does not fit beside those that run or have started. Returns how many were passed.
+ * Requests that wait for their start may not be passed by a later one in the list, unless another context
+ * writes the block that they miss first, or their adapter does not fit next to those that run or have
+ * started. Returns how many were passed.
  */
 function checkNoOvertaking({ active, scheduled }: ObservedIteration, options: SimulationOptions): number {
   const runs = ({ requestId }: SchedulableRequest) => scheduled.includes(requestId);

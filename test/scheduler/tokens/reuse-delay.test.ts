@@ -46,7 +46,7 @@ describe.each(['GUARANTEED_NO_EVICT', 'MAX_UTILIZATION'] as const)('the reuse de
   it('does not hold for a request that does not run itself', () => {
     const generating = generationRequest(5n, 16, 8, 1, { blocksHeld: 2 });
     expect(scheduled(policy, [generating, waiting(1n, 7)])).toEqual([5n, 1n]);
-    // No room for request 1: nobody writes the block, and nobody overtakes it either.
+    // No room for request 1: no context writes the block, and no request overtakes it either.
     const big = contextRequest(1n, 64, 64, { firstMissingBlock: 7 });
     expect(scheduled(policy, [big, waiting(2n, 7)], 7)).toEqual([]);
   });

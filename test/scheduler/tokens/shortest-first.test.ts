@@ -94,7 +94,7 @@ describe('SHORTEST_FIRST', () => {
     expect(drawn).toEqual(['A16', 'B6 C3', 'D15', 'A16', 'E4', 'F4', 'G4', 'A16 H4', 'I4']);
   });
 
-  /** Each before it in the list has its turns, then it: nobody that comes later counts. */
+  /** Each before it in the list has its turns, then it: later requests do not count. */
   it('ends each prompt within a bound that only those before it make', () => {
     fc.assert(
       fc.property(history, fc.integer({ min: UNIT, max: 64 }), longest, (prompts, maxNumTokens, most) => {

@@ -58,7 +58,7 @@ describe('startHorizon', () => {
 
   it('counts what those behind hold, who would give way: a priority still comes first', () => {
     const urgent = context(1n, 16, 8);
-    // It needs 3 blocks within 16 tokens: 1 is free and 2 are held behind it.
+    // It needs 3 blocks within 16 tokens: 1 is free and 2 are held after it.
     expect(plan([running(9n), urgent, running(2n)], 3, 16)).toEqual({ scheduled: [9n, 1n], paused: [2n] });
     expect(plan([urgent, running(2n)], 0, 16)).toEqual({ scheduled: [1n], paused: [2n] });
   });

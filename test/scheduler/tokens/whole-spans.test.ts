@@ -64,7 +64,7 @@ describe('a chunk', () => {
     expect(sizes([spans, other], 100, { maxContextTokens: 16 })).toEqual([20, 0]);
     expect(sizes([other, spans], 100, { maxContextTokens: 16 })).toEqual([16, 0]);
     expect(sizes([other, spans], 40, { maxContextLength: 16 })).toEqual([16, 0]);
-    // Within the limits it runs beside others.
+    // Within the limits it runs together with others.
     expect(sizes([other, spans], 40, { maxContextTokens: 38, maxContextLength: 16 })).toEqual([16, 0]);
     expect(sizes([{ ...other, promptLength: 16 }, spans], 40)).toEqual([16, 24]);
   });

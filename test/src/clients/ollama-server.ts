@@ -13,7 +13,10 @@ export interface OllamaServer {
   stop(): Promise<void>;
 }
 
-/** A server with a folder of models, one that chats and one that embeds, beside a hub with a third. @param folder an empty one */
+/**
+ * A server with a folder of models, one that chats and one that embeds, next to a hub with a third. @param
+ * folder an empty one
+ */
 export async function startOllamaServer(folder: string): Promise<OllamaServer> {
   cpSync(demoModelPath()!, join(folder, 'gosling'), { recursive: true });
   cpSync(tinyModelPath('bert-mean'), join(folder, 'vectors'), { recursive: true });

@@ -62,7 +62,7 @@ describe('the openai package from npm against skein serve', () => {
       seed: 1,
     });
     for await (const chunk of stream) if (chunk.choices[0]?.delta.content) break;
-    // 237 tokens at most in blocks of 32, of 512 blocks: what was left behind would come on top.
+    // 237 tokens at most in blocks of 32, of 512 blocks: what was left over would come on top.
     expect(await metric(server.url, 'kv_cache_usage_perc')).toBeLessThanOrEqual(8 / 512);
   }
 

@@ -35,7 +35,7 @@ const toys = Object.fromEntries(
 
 /** Fields that this server sends as null, as OpenAI's own does, although their types only allow leaving them out. */
 const SAID_AS_NULL = ['user', 'usage'];
-/** Beside OpenAI's: an object that has nothing else is none of the type. */
+/** In addition to OpenAI's: an object that has nothing else is none of the type. */
 const OWN = ['reasoning', 'reasoning_content'];
 
 function problemsOf(module: string, said: readonly Typed[]): string[] {

@@ -177,7 +177,7 @@ describe('pictures of clients against skein serve', () => {
         generated: true,
         abilities: expect.arrayContaining(['vision']),
       });
-      // Its API has no option to go on after the token that ends an answer.
+      // Its API has no option to continue after the token that ends an answer.
       for (const text of answer.ollama as string[]) expect(expected.startsWith(text)).toBe(true);
     },
   );

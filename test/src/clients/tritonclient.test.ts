@@ -212,7 +212,7 @@ async function load(name: string): Promise<void> {
   expect(response.status).toBe(200);
 }
 
-/** Behind all others, one of which counts the models. */
+/** After all others, one of which counts the models. */
 async function loadDyna(): Promise<void> {
   const directory = join(folder, 'simple_string_dyna_sequence');
   mkdirSync(join(directory, '1'), { recursive: true });

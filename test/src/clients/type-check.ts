@@ -33,7 +33,7 @@ function hostOf(own: string): ts.CompilerHost {
 
 /**
  * Messages of the compiler about values written down as constants of their types; none if the values match.
- * Fields beside those of the type are allowed: they are what this server has besides.
+ * Fields in addition to those of the type are allowed: they are what this server has besides.
  */
 export function typeProblems(module: string, values: readonly Typed[]): string[] {
   const names = [...new Set(values.map(({ type }) => type))];
@@ -45,7 +45,7 @@ export function typeProblems(module: string, values: readonly Typed[]): string[]
     ...names.map((name) => `const as${name} = (value: ${name}) => value;`),
     ...values.map(({ type, value }) => `as${type}(writable(${JSON.stringify(value)}));`),
   ];
-  // Beside the tests, so that the packages are found.
+  // Next to the tests, so that the packages are found.
   const file = fileURLToPath(new URL(`./said-${process.pid}.ts`, import.meta.url));
   writeFileSync(file, lines.join('\n'));
   try {

@@ -106,7 +106,10 @@ function storesOfEachType(random: Random): DearStore[] {
   return [...types].map((type) => random.pick(stores.filter((store) => store.type === type)));
 }
 
-/** Each field once, on one of its routes, with one of its dear values: all of them take minutes (npm run costs). */
+/**
+ * Each field once, on one of its routes, with one of its most expensive values: all of them take minutes (npm
+ * run costs).
+ */
 function eachField(random: Random): DearRequest[] {
   const routes = new Map<string, string[]>();
   for (const [path, fields] of session.fields) {

@@ -53,7 +53,7 @@ interface Attack {
   until?: (requests: readonly RawRequest[]) => Promise<unknown>;
 }
 
-/** Runs it beside a stream, and looks how much the process takes meanwhile. */
+/** Runs it during a stream, and looks how much the process takes meanwhile. */
 async function attack({
   method = 'POST',
   path,
@@ -127,7 +127,7 @@ describe('what many clients make the server hold', () => {
       path: '/v1/completions',
       body: Buffer.from(JSON.stringify(body)),
       manners: { reads: false },
-      // Some answers may be whole before anybody looks.
+      // Some answers may be whole before they are looked at.
       until: stream,
     });
   });

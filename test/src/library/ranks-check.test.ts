@@ -16,7 +16,7 @@ function file(name: string, text: string, mode: number): string {
 }
 
 const ranks = { ranksAddress: '127.0.0.1:7000', pipelineParallelSize: 2 };
-/** There is no model: what is said of ranks is said before anybody looks for it. */
+/** There is no model: what is said of ranks is said before it is looked for. */
 const model = join(folder, 'no-model');
 
 it.each([

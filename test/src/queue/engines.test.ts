@@ -114,7 +114,7 @@ describeWithNats('two engines of one model', () => {
     expect([after[a]! - before[a]!, after[b]! - before[b]!]).toEqual([2, 6]);
     await weigh(`${b}=1`);
     for (let i = 0; i < 3; i++) expect((await complete()).system_fingerprint).toBe(b);
-    // What is withdrawn answers whoever names it.
+    // An engine that is withdrawn still answers requests that name it.
     expect((await complete(a)).system_fingerprint).toBe(a);
     expect(await weigh(`${b}=many`)).toContain('pool weights not changed');
     expect(await weigh(`${a}=0`)).toContain('has no weight above 0');

@@ -26,7 +26,7 @@ const WORKER = [
   ...['--max-active-requests', '32', '--kv-cache-tokens', '8192'],
 ];
 const PROMPT = [5, 9, 12, 30, 7, 7, 40, 3];
-/** Their tokens cross as numbers alone, those of BASE with values beside them. */
+/** Their tokens cross as numbers only, those of BASE with values. */
 const TOKENS: TokenRequest = { promptTokens: PROMPT, maxNewTokens: 40, temperature: 1, seed: 11n };
 const BASE: TokenRequest = { ...TOKENS, returnLogProbs: true, topLogProbs: 2 };
 

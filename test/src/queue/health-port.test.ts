@@ -14,7 +14,7 @@ async function listen(life: WorkerLife, metrics: typeof METRICS | null = METRICS
   return port;
 }
 
-/** Changes of a connection, told when `tell` is called. */
+/** Changes of a connection, reported when `tell` is called. */
 function connection(): { nc: Parameters<WorkerLife['follow']>[0]; tell: (type: string) => Promise<void> } {
   const told: string[] = [];
   let wake = () => {};

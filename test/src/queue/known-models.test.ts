@@ -13,7 +13,7 @@ import { temporaryFolder } from '../../support/fresh-folders.js';
 const DAY_MS = 86_400_000;
 const root = temporaryFolder('skein-known');
 
-/** A model whose tokenizer has this text, in a folder of its own, with so many workers. */
+/** A model whose tokenizer has this text, in a folder of its own, with `numWorkers` workers. */
 function model(name: string, numWorkers = 1, text = `tokens of ${name} `.repeat(1000)): ServedCard {
   const folder = join(root, createHash('sha256').update(`${name} ${text}`).digest('hex'));
   mkdirSync(folder, { recursive: true });
@@ -31,7 +31,7 @@ function model(name: string, numWorkers = 1, text = `tokens of ${name} `.repeat(
   return { card, folder, numWorkers, numWaiting: 0 };
 }
 
-/** A gateway that serves these models, and what it was told of. */
+/** A gateway that serves these models, and what it received. */
 function gateway(records: MemoryRecords, served: ServedCard[], maxModels?: number) {
   const known: { card: ModelCard; read: (name: string, offset: number) => Promise<Uint8Array> }[] = [];
   const forgotten: string[] = [];

@@ -20,7 +20,7 @@ const ENGINE: ModelCard['engine'] = {
 };
 const FILE = { name: 'tokenizer.json', bytes: 5, digest: 'of no bytes that come' };
 
-/** A worker that tells of itself. */
+/** A worker that reports itself. */
 interface Told {
   id: string;
   pool: RosterPool;

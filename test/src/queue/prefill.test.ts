@@ -214,7 +214,7 @@ describeWithNats('long prompts that prefill workers compute', () => {
     lab.prefilled.length = 0;
     wire.tap = (bytes) => {
       if (!isSlice(bytes) || killed.length > 0) return bytes;
-      // Who fetches is told on another wire, and may be heard of a slice later.
+      // The worker that fetches is reported on another wire, perhaps a slice later.
       const holders = lab.prefilled.map((id) => lab.holderOf(id));
       const fetches = holders.find((worker) => worker?.isPrefill === false);
       if (fetches !== undefined) killed.push(lab.kill(fetches));
@@ -229,7 +229,8 @@ describeWithNats('long prompts that prefill workers compute', () => {
     await complete();
     let numDamaged = 0;
     wire.tap = (bytes) => {
-      // Inside a slice, far behind what says that it is one: a packet may end anywhere in a message, and NATS must still understand it.
+      // Inside a slice, long after what says that it is one: a packet may end anywhere in a message, and NATS
+      // must still understand it.
       const place = bytes.indexOf(SLICE) + 1000;
       if (!isSlice(bytes) || place >= bytes.length) return bytes;
       numDamaged++;

@@ -181,7 +181,7 @@ describeWithNats('two gateways', () => {
     expect(refused.status).toBe(429);
     expect(refused.headers.get('x-ratelimit-remaining-tokens')).toBe('0');
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
-    // The one that lives tells of its part within seconds.
+    // The one that lives reports its part within seconds.
     await until(
       'the third to hear of all',
       async () => (await usageAt(third)).today.requests === told.requests,

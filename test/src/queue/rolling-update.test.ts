@@ -90,7 +90,7 @@ describeWithNats('a rolling update of workers and gateways', () => {
       () => null,
     );
 
-  /** Ends a pod as Kubernetes does: SIGTERM, and SIGKILL behind the grace, which must not be needed. */
+  /** Ends a pod as Kubernetes does: SIGTERM, and SIGKILL after the grace, which must not be needed. */
   const endPod = async (pod: Pod): Promise<void> => {
     pods.delete(pod);
     pod.child.kill('SIGTERM');
@@ -156,7 +156,7 @@ describeWithNats('a rolling update of workers and gateways', () => {
       );
     };
     const update = async () => {
-      // A StatefulSet: the last first, and each new one is there before the next old one is told to end.
+      // A StatefulSet: the last first, and each new one is there before the next old one is asked to end.
       for (const index of [1, 0]) {
         await untilLoaded();
         await endPod(workers[index]!);

@@ -100,7 +100,7 @@ describeWithNats('a model whose last worker has gone', () => {
     expect(got.choices).toEqual(expected.choices);
     expect(got.system_fingerprint).toBe(expected.system_fingerprint);
     expect(await metricOf(second, `skein:workers{${LABELS},state="ready"}`)).toBe(1);
-    // It has told of its load as well.
+    // It has reported its load as well.
     await until(
       'the load',
       async () => (await metricOf(second, `skein:worker_loads_total{${LABELS}}`)) === 1,
@@ -112,7 +112,7 @@ describeWithNats('a model whose last worker has gone', () => {
 
   it('is named where it never had a worker: it is listed, wanted and answered once one has come', async () => {
     for (const worker of [...lab.workers]) await lab.kill(worker);
-    // Another queue, of which nobody knows anything.
+    // Another queue, whose models are unknown.
     const named = ['--known-model', 'gosling', '--nats-prefix', 'other'];
     const gateway = await startGateway(...named);
     await until('a gateway that takes requests', async () => (await fetch(`${gateway.url}/health`)).ok);

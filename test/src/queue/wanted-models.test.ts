@@ -57,7 +57,7 @@ it('a model that is known by name alone is wanted by each request that is refuse
   vi.advanceTimersByTime(3_000);
   expect(told).toEqual(['named', 'offered']);
   expect(Object.fromEntries(expected.refused)).toEqual({ named: 1, offered: 2 });
-  // Nobody offers it any more.
+  // No worker offers it any more.
   vi.advanceTimersByTime(5_000);
   expect([expected.has('offered'), expected.has('named')]).toEqual([false, true]);
   expect(expected.names).toEqual(['named']);

@@ -27,7 +27,7 @@ const environment = {
   DYN_TCP_RPC_HOST: '127.0.0.1',
   DYN_EVENT_PLANE_HOST: '127.0.0.1',
   PYTHONPATH: PACKAGE,
-  // Compiled once for all processes, and beside no package.
+  // Compiled once for all processes, and not next to a package.
   PYTHONDONTWRITEBYTECODE: '',
   PYTHONPYCACHEPREFIX: temporaryFolder('skein-dynamo-compiled'),
   SKEIN_CACHE_DIR: testCacheDir,
@@ -87,7 +87,7 @@ interface Stream {
   reason: string | null;
 }
 
-/** Asks for a story of 900 tokens. @param onPiece hears of each piece with the number of those before it */
+/** Asks for a story of 900 tokens. @param onPiece receives each piece with the number of those before it */
 async function story(url: string, index: number, seed: object, onPiece = (_: number) => {}): Promise<Stream> {
   const body = {
     ...{ model: 'gosling', prompt: `Story ${index}: Once upon a time`, max_tokens: 900 },

@@ -13,7 +13,7 @@ const begin = startedPrograms();
 const WORKERS = 3;
 const TIMEOUT_MS = 120_000;
 
-/** Servers with the demo model, of which events tell what is cached. */
+/** Servers with the demo model, whose events report what is cached. */
 const workers = () =>
   Promise.all(
     Array.from({ length: WORKERS }, () =>
@@ -81,8 +81,8 @@ describe.skipIf(routingPython === null)('behind a router', () => {
     ]);
     const url = `http://127.0.0.1:${port}`;
     await untilReady(url, output);
-    // What the second one has cached was told before the router came; the third one tells it now. Neither would be chosen otherwise: the
-    // router takes the first of equals.
+    // What the second one has cached was published before the router came; the third one publishes it now.
+    // Neither would be chosen otherwise: the router takes the first of equals.
     const prompt = story('swan');
     await complete(addresses[2]!.url, prompt);
     const before = await asked(servers);

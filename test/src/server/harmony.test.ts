@@ -13,7 +13,7 @@ const TEMPLATE = [
   "<|start|>system<|message|>{{ reasoning_effort or 'medium' }}<|end|>{{ tools and tools | length }}",
   "{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.thinking or '' }}|{{ m.content }}<|end|>{% endfor %}<|channel|>",
 ].join('');
-/** Ids of the special tokens, behind those of bytes. */
+/** Ids of the special tokens, after those of bytes. */
 const FIRST_SPECIAL = 300;
 
 /** Bytes as tokens, and the format's special tokens. */

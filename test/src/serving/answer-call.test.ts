@@ -9,7 +9,7 @@ const CALL = { model: 'counts', version: '', inputs: [], outputs: null, paramete
 const output = (bytes: number) =>
   ({ name: 'Y', datatype: 'UINT8', shape: [bytes], data: new Uint8Array(bytes) }) as const;
 
-/** A model that gives answers of these sizes, as far as it is not told to stop. */
+/** A model that gives answers of these sizes, as far as it is not asked to stop. */
 function counting(numAnswers: number, bytes: number, isDecoupled = true) {
   const model = {
     config: { model_transaction_policy: { decoupled: isDecoupled } } as ModelConfig,

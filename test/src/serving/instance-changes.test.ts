@@ -80,7 +80,7 @@ describe('a load that changes instance_group alone', () => {
     const model = found('plain');
     configure('plain', PLAIN + group(3));
     await models.repository.load('plain');
-    // The load counts beside the instance that was added before.
+    // The load counts in addition to the instance that was added before.
     expect([found('plain') === model, count('plain'), take()]).toEqual([
       true,
       4,

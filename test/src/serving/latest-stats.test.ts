@@ -12,7 +12,7 @@ const engine = {
   memory: { ...memory, draft: null },
 } as unknown as EngineInfo;
 
-/** An iteration with three requests, of which blocks stay `held` behind it. */
+/** An iteration with three requests, of which blocks stay `held` after it. */
 function iteration(held: number): IterationStats {
   const counts = {
     ...noCounts(),
@@ -82,7 +82,7 @@ describe('the statistics of the latest iteration', () => {
 
   it('do not show what ran before a rest while the first iteration behind it runs', () => {
     const { scene, latest, read } = latestStats();
-    latest.note(iteration(2)); // its last response has been told: nothing is in flight
+    latest.note(iteration(2)); // its last response has been delivered: nothing is in flight
     scene.isIdle = false;
     expect(read()).toMatchObject(AT_REST);
   });

@@ -3,7 +3,7 @@ import { LentAnswers } from '../../../src/serving/batched/lent-answers.js';
 
 const ROW = 20_000;
 
-/** After a batch whose rows took so many bytes. */
+/** After a batch whose rows took `bytesPerRow` bytes each. */
 function after(bytesPerRow: number, isLent = true): LentAnswers {
   const answers = new LentAnswers(2, isLent);
   answers.noteSize(3 * bytesPerRow, 3);

@@ -276,7 +276,7 @@ describe('the feeds', () => {
     const third = new Watched();
     toy.models.add(added('third', { watch: third }));
     third.step();
-    // The stream is still open: only now does it end, and nobody is watched any more.
+    // The stream is still open: only now does it end, and no model is watched any more.
     toy.state.drain();
     const text = await stream.text();
     expect(Array.from(text.matchAll(/"model":"(\w+)"/g), (match) => match[1])).toEqual([

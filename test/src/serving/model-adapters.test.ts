@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => engines.remove());
 
-/** The error of a load into so many pages, each of 100 rows of 64 bytes. */
+/** The error of a load where the caches have these numbers of pages, each of 100 rows of 64 bytes. */
 async function errorIn(
   pages: Pick<AdapterRoom, 'hostPages' | 'devicePages'>,
   room: Partial<AdapterRoom> = {},

@@ -8,7 +8,7 @@ import { toyModel } from '../support/toy-server.js';
 const model = (id: string, fields: Partial<ServedGenerator> = {}) =>
   toyModel(new FakeEngine(() => []), { id, ...fields });
 
-/** The changes that a directory tells of, as texts. */
+/** The changes that a directory reports, as texts. */
 function noted() {
   const changes: string[] = [];
   return { changes, listener: ({ kind, model: { id } }: ModelChange) => void changes.push(`${kind} ${id}`) };
@@ -88,7 +88,7 @@ describe('a directory of models', () => {
     chat.state.recover();
     chat.state.fail(new Error('it died for good'));
     models.remove('chat');
-    // Nobody asks any more, whatever becomes of its engine.
+    // The model is removed: changes of its engine are not reported any more.
     chat.state.recover();
     expect(changes).toEqual(['added chat', 'state chat', 'state chat', 'state chat', 'removed chat']);
     leave();

@@ -21,7 +21,7 @@ function write(name: string, model: Uint8Array, config: string): void {
   writeFileSync(join(models.folder, name, 'config.yaml'), `platform: onnxruntime_onnx\n${config}`);
 }
 
-/** OUT = IN + X, the partial sums of Triton's example, and Y = OUT: `dims` behind the rows. */
+/** OUT = IN + X, the partial sums of Triton's example, and Y = OUT: `dims` after the rows. */
 function accumulator(rows: Dims, dims: Dims): Uint8Array {
   const shape = [...rows, ...dims];
   return onnxModel(
@@ -34,7 +34,7 @@ function accumulator(rows: Dims, dims: Dims): Uint8Array {
   );
 }
 
-/** OUT = IN with X behind it, which grows with each request; Y = OUT. */
+/** OUT = IN with X after it, which grows with each request; Y = OUT. */
 const growing = onnxModel(
   [tensor('X', ['rows', 1]), tensor('IN', ['rows', 'length']), tensor('READY', ['rows', 1])],
   [tensor('Y', ['rows', 'more']), tensor('OUT', ['rows', 'more'])],

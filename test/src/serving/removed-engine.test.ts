@@ -62,7 +62,7 @@ describe('an engine that is closed when its model is removed', () => {
     const beside = (await (await complete('stays')).json()) as Answer;
     const streams = await Promise.all(Array.from({ length: 8 }, () => complete('goes', { stream: true })));
     const others = Array.from({ length: 8 }, () => complete('stays'));
-    // Some of these are still on their way to the engine when it is told to close.
+    // Some of these are still on their way to the engine when it is asked to close.
     const late = Array.from({ length: 24 }, () => complete('goes'));
     served.models.remove('goes');
     const closed = loaded[1]!.close();

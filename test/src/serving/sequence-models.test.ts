@@ -26,7 +26,7 @@ const opened = async (requests) => {
     while (gate && !existsSync(gate)) await new Promise((resolve) => setTimeout(resolve, 2));
 };
 `;
-/** Answers what it is told of each row. */
+/** Answers what it receives about each row. */
 const TELLING = `${GATED}
 export async function execute(requests) {
   await opened(requests);
@@ -435,7 +435,7 @@ describe('an implicit state', () => {
 
 describe('many clients at once', () => {
   it.each(['crowded', 'crowded_oldest'])('are given the sums of their own sequences: %s', async (model) => {
-    // Sequences of other lengths, more than there are slots, some of which begin anew before they end.
+    // Sequences of other lengths, more than there are slots, some of which start over before they end.
     const client = async (id: number) => {
       for (let round = 0; round < 3; round++) {
         let sum = 0;

@@ -31,7 +31,7 @@ export type Script = (request: TokenRequest, index: number) => readonly Step[];
 /** Stands where the in-process host stands: runs a script per request, and notes what was asked and cancelled. */
 export class FakeEngine implements TokenEngine {
   readonly requests: TokenRequest[] = [];
-  /** Requests that were told to stop before their script ended. */
+  /** Requests that were asked to stop before their script ended. */
   cancelled = 0;
   active = 0;
   readonly #script: Script;

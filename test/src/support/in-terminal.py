@@ -51,7 +51,7 @@ def main():
             try:
                 data = os.read(terminal, 65536)
             except OSError:
-                data = b""  # nobody has it open any more
+                data = b""  # no process has it open any more
             if not data:
                 break
             os.write(1, data)

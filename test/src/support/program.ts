@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach } from 'vitest';
 
-/** A program that runs beside a test. */
+/** A program that runs during a test. */
 export interface Program {
   child: ChildProcess;
   /** What it has written to stdout and stderr. */

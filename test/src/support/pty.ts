@@ -9,7 +9,7 @@ const script = fileURLToPath(new URL('./in-terminal.py', import.meta.url));
 export interface Terminal {
   /** All that was sent to it so far, escape sequences included. */
   shown(): string;
-  /** Waits until what was sent behind the last such wait has the text, and returns it up to its end. */
+  /** Waits until what was sent after the last such wait has the text, and returns it up to its end. */
   waitFor(text: string | RegExp): Promise<string>;
   type(text: string): void;
   resize(rows: number, columns: number): void;

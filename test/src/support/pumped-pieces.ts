@@ -15,7 +15,7 @@ export class PumpedPieces<Piece> implements PieceSource<Piece> {
   }
 
   engines: readonly string[] | undefined;
-  /** Always 0: pieces that nobody has read wait in the engine. */
+  /** Always 0: pieces that were not read wait in the engine. */
   readonly numGathered = 0;
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Piece, void, undefined> {

@@ -16,5 +16,5 @@ if (routingPython === null && process.env.CI === 'true') {
   throw new Error(`The tests of routers and of Dynamo need ${path}; see .ci/run.`);
 }
 
-/** A program that pip has put beside that Python. */
+/** A program that pip has put next to that Python. */
 export const routingProgram = (name: string): string => join(dirname(path), name);

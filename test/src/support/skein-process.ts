@@ -21,7 +21,7 @@ export interface Ended {
 /** What a command says, without the line that it has for a load of more than two seconds. */
 export const withoutLoading = (stderr: string) => stderr.replace(/^skein: loading .*\n/m, '');
 
-/** Environment without the options of whoever runs the tests. */
+/** Environment without the options of the user who runs the tests. */
 export function cleanEnvironment(extra: Record<string, string>): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('SKEIN_') || name === 'SKEIN_ISA',

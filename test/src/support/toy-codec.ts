@@ -32,7 +32,7 @@ export const toyCodec: TextCodec = {
   tokenBytes: (token) => (token < 256 ? Uint8Array.of(token) : encoder.encode(`<${token}>`)),
 };
 
-/** The same with a chat template, which is rendered by nobody but tells what the model knows. */
+/** The same with a chat template, which is never rendered but shows what the model knows. */
 export function templatedCodec(templateSource: string): TextCodec {
   return { ...toyCodec, templateSource };
 }

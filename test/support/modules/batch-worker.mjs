@@ -1,5 +1,6 @@
-// An instance without a model: it answers the words of a batch one after the other, each with itself. Words that do something:
-// exit, throw (the worker dies), hang (for ever, without giving its thread back), wait (until somebody writes to the file of its name).
+// An instance without a model: it answers the words of a batch one after the other, each with itself. Words
+// that do something: exit, throw (the worker dies), hang (for ever, without giving its thread back), wait
+// (until a test writes to the file of its name).
 import { appendFileSync, existsSync } from 'node:fs';
 import { workerData } from 'node:worker_threads';
 import { BatchClaims } from '../../../dist/callbacks/infer/batch-claims.js';

@@ -1,4 +1,4 @@
-// A worker that runs no engine: it sends back what it is sent, and does what it is told by name.
+// A worker that runs no engine: it sends back what it is sent, and does what messages ask by name.
 import { receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { Heartbeat } from '../../../dist/callbacks/heartbeat.js';
 import { Doorbell } from '../../../dist/callbacks/worker-messages.js';

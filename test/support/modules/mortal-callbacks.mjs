@@ -1,6 +1,6 @@
-// Callbacks inside the worker that end it once. All lives write to one file what they were told; the requests of the
-// first life are 1, 2 and 3, of which 1 has ended when it ends itself, and those of the second 2 and 4. The first life also
-// brings 2 twice more, once in a form that cannot be read, and an id of 65 bits.
+// Callbacks inside the worker that end it once. All lives write to one file what they received; the requests
+// of the first life are 1, 2 and 3, of which 1 has ended when it ends itself, and those of the second 2 and
+// 4. The first life also brings 2 twice more, once in a form that cannot be read, and an id of 65 bits.
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 
 const file = process.env.SKEIN_TEST_SEEN;

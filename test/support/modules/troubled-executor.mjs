@@ -1,7 +1,9 @@
-// An executor (the fake one, or with ?native the real one, or with &executor=NAME another real one) that gets into trouble on request: a prompt of at least three
-// times the same token, one of TROUBLES, does it. `loads` among the parameters is shared memory: how often an executor
-// was loaded, and from which load on loading fails (0: never). For workers in other processes the same goes by ?loads=FILE,
-// to which each load adds a character, and &failing=LOAD. With ?sleeps it never ends to load. With ?fallback each load is told as a fallback of its own.
+// An executor (the fake one, or with ?native the real one, or with &executor=NAME another real one) that gets
+// into trouble on request: a prompt of at least three times the same token, one of TROUBLES, does it. `loads`
+// among the parameters is shared memory: how often an executor was loaded, and from which load on loading
+// fails (0: never). For workers in other processes the same goes by ?loads=FILE, to which each load adds a
+// character, and &failing=LOAD. With ?sleeps it never ends to load. With ?fallback each load is reported as a
+// fallback of its own.
 import { appendFileSync, openSync, statSync } from 'node:fs';
 import { loadExecutor as loadFake } from '../../../dist/engine/executors/fake/load-fake-executor.js';
 import { loadExecutor as loadNative } from '../../../dist/engine/worker/load-executor.js';
@@ -16,7 +18,7 @@ const TROUBLES = new Map([
   [92, () => forever()],
   [93, () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)],
   [94, () => fillMemory()],
-  // A native call that nothing can interrupt: it returns when somebody opens the pipe for writing.
+  // A native call that nothing can interrupt: it returns when a test opens the pipe for writing.
   [95, () => openSync(query.get('pipe'), 'r')],
   // Only where the worker is a process of its own.
   [96, () => process.kill(process.pid, 'SIGSEGV')],

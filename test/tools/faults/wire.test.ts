@@ -3,7 +3,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Wire } from '../../../tools/faults/fleet/wire.js';
 
-/** A server that says back what it hears, and remembers it. */
+/** A server that says back what it receives, and remembers it. */
 class Echo {
   readonly server = createServer({ allowHalfOpen: true }, (socket) => {
     this.sockets.push(socket);

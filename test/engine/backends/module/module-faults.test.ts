@@ -139,7 +139,7 @@ describe.each(KINDS)('an error of code in a %s', (kind) => {
   });
 
   it('is in the log with its stack and its causes, within bounds', async () => {
-    // An instance tells one error a second.
+    // An instance reports one error a second.
     const cause = () => models.errors.find(({ stack = '' }) => stack.includes('caused by'));
     await expect.poll(async () => (await failed('longCause')) && cause(), { interval: 200 }).toBeDefined();
     expect(cause()!.stack).toContain('model.mjs:');

@@ -56,7 +56,10 @@ const tokensOf = (seed: number, length: number) => {
   return Array.from({ length }, () => Math.floor(131 * random.uniform()));
 };
 
-/** Sequences of all kinds: prompts, generation steps behind one, with adapters and without. Each has its own blocks. */
+/**
+ * Sequences of all kinds: prompts, generation steps after one, with adapters and without. Each has its own
+ * blocks.
+ */
 const SEQUENCES: readonly StepSequence[] = [
   [40, 0],
   [7, 0],

@@ -69,7 +69,7 @@ function oneByOne(changes: Partial<ExecutorOptions>): Logits {
   return withExecutor(changes, (sequences) => sequences.runAll(LENGTHS.map(() => 1)));
 }
 
-/** Context chunks of random sizes beside generation rows. */
+/** Context chunks of random sizes next to generation rows. */
 function mixed(changes: Partial<ExecutorOptions>, seed: number): Logits {
   return withExecutor(changes, (sequences) =>
     sequences.runMixed(seed, 600, (random) => (random.uniform() < 0.3 ? 1 : 1 + random.below(300))),

@@ -79,7 +79,7 @@ function alone(changes: Changes): Logits {
   });
 }
 
-/** Context chunks of random sizes beside generation rows. */
+/** Context chunks of random sizes next to generation rows. */
 function mixed(changes: Changes, seed: number): Logits {
   return withExecutor(changes, (sequences) =>
     sequences.runMixed(seed, 600, (random) => (random.uniform() < 0.5 ? 1 : 1 + random.below(200))),

@@ -31,7 +31,7 @@ function make(changes: Partial<TinyShape> = {}): TinyNetwork {
       hiddenSize: 24,
       intermediateSize: 40,
       headDim: 8,
-      // So many pairs that the longest sequence takes several passes.
+      // The number of pairs makes the longest sequence take several passes.
       experts: { count: 11, used: 9, normalize: true },
       ...changes,
     });
@@ -189,7 +189,7 @@ describe('the choice of experts', () => {
     const first = { ...network, plan: structuredClone(network.plan) };
     for (const op of first.plan.ops) {
       if (op.op !== 'experts') continue;
-      // The experts behind the first two are others now: nothing may go to them.
+      // The experts after the first two are others now: nothing may go to them.
       op.gateUp = [op.gateUp[0]!, op.gateUp[1]!, ...op.gateUp.slice(2).reverse()];
       op.down = [op.down[0]!, op.down[1]!, ...op.down.slice(2).reverse()];
     }

@@ -15,7 +15,7 @@ const MUSL = 'node_modules/@skein/native-linux-x64-musl/skein.node';
 
 const MANIFEST = '{ "name": "x", "version": "1.2.3" }';
 
-/** A package with these files in it or beside it. */
+/** A package with these files in it or next to it. */
 function packageWith(...files: string[]): string {
   const root = realpathSync(mkdtempSync(join(folder, 'package-')));
   writeFileSync(join(root, 'package.json'), MANIFEST);

@@ -89,7 +89,7 @@ describe.each(instructionSets)(
         expect(keptRows).toHaveLength(tokens.length);
         expect(greatestError(found.kept[s]!, keptRows)).toBeLessThan(most);
       }
-      // In two steps, and so beside other rows, they are the same bits.
+      // In two steps, and so next to other rows, they are the same bits.
       expect(run(network, options, [CUTS, LENGTHS])).toStrictEqual(found);
     });
   },

@@ -18,8 +18,8 @@ const following = (sequence: number, blocks: number, length: number): Sequence =
 });
 
 /**
- * Two prompts, the second one longer than a split of the cache; more sequences than a pass has rows; prefixes that end
- * within a split, at its end, and beside a step of 32 tokens; and followers of followers.
+ * Two prompts, the second one longer than a split of the cache; more sequences than a pass has rows; prefixes
+ * that end within a split, at its end, and next to a step of 32 tokens; and followers of followers.
  */
 const SEQUENCES: Sequence[] = [
   { of: null, length: 135 },

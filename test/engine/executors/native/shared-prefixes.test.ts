@@ -94,7 +94,7 @@ const sequences = fc.array(
       within: fc.integer({ min: 0, max: 15 }),
     })
     .map(({ branches, rows, within }): Sequence => {
-      // Two blocks a branch; a block's number tells the way to it.
+      // Two blocks a branch; a block's number encodes the way to it.
       const blocks = branches.flatMap((_, depth) => {
         const way = branches.slice(0, depth + 1).reduce((sum, branch) => 2 * sum + branch, 1);
         return [2 * way, 2 * way + 1];

@@ -5,7 +5,7 @@ import type { ExpertRule } from '../../../../network/expert-rule.js';
 import { naiveShares } from '../../../support/naive-experts.js';
 import { draws } from '../../../support/scale.js';
 
-/** Few different numbers, so that many are equal, beside all that there are. */
+/** Few different numbers, so that many are equal, in addition to all that there are. */
 const score = fc.oneof(
   fc.constantFrom(0, -0, 1, 2, -1, Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY),
   fc.float(),

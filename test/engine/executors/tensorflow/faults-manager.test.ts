@@ -5,7 +5,7 @@ import { type FaultyTensorFlow, makeFaultyTensorFlow } from '../../../support/fa
 import { ManagerClient } from '../../../support/manager-client.js';
 import { describeWithTensorFlow } from '../../../support/test-tensorflow.js';
 
-// The worker loads TensorFlow: in this process nobody else may.
+// The worker loads TensorFlow: nothing else in this process may.
 describeWithTensorFlow('callbacks of an engine on TensorFlow', () => {
   const engines = new TestEngines();
   let faulty: FaultyTensorFlow | null = null;

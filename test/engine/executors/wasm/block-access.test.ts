@@ -39,7 +39,7 @@ describe('the content of blocks of the wasm executor', () => {
     const again = new Uint8Array(2 * bytesPerBlock);
     to.blockAccess!.readBlocks(Int32Array.of(5, 2), again);
     expect(Buffer.compare(again, bytes)).toBe(0);
-    // A prefix that is there gives the bits of a prompt that is computed behind the same prefix.
+    // A prefix that is there gives the bits of a prompt that is computed after the same prefix.
     const local = from.forward(batchOf(tiny, 32, [40, 3, 17], [17])).slice();
     expect(to.forward(batchOf(tiny, 32, [5, 2, 7], [7])).slice()).toEqual(local);
     expect(local).toHaveLength(expected.length);

@@ -13,7 +13,7 @@ beforeAll(() => {
 });
 afterEach(() => vi.restoreAllMocks());
 
-/** A context of `length` tokens and a generation row behind 9. */
+/** A context of `length` tokens and a generation row after 9. */
 function batch(length: number) {
   const { inverseFrequencies } = tiny;
   const tokens = Array.from({ length }, (_, i) => i % 32);
@@ -48,7 +48,7 @@ describe('memory', () => {
     const options = executorOptions({ numBlocks: 5, numSecondaryBlocks: 2 });
     const { weightBytes, kvCacheBytes, workspaceBytes } = (await openWasmRunner(tiny, options)).memory();
     const numbers = tiny.plan.weights.reduce((sum, { rows, columns }) => sum + rows * columns, 0);
-    // The embedding twice, once packed as the output layer; biases and roundings beside.
+    // The embedding twice, once packed as the output layer; biases and roundings in addition.
     expect(weightBytes).toBeGreaterThan(4 * (numbers + 32 * 16));
     expect(weightBytes).toBeLessThan(2 * 4 * numbers);
     expect(kvCacheBytes).toBe(7 * 16 * 2 * 2 * 8 * 4);

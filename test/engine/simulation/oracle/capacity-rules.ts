@@ -23,7 +23,7 @@ export function capacityRules(
     scheduled.push(request);
     left -= request.blocksToCompletion;
   }
-  // A place for everybody that generates comes before anything else.
+  // A place for every request that generates comes before anything else.
   if (generating.length > scheduled.length) return { scheduled, paused: [] };
   for (const request of pending) {
     if (!isStatic && waitsForReuse(input, request, active, scheduled)) continue;
@@ -71,7 +71,7 @@ function maxUtilization(
   return { scheduled, paused };
 }
 
-/** Blocks that nobody holds any more once these give theirs back. */
+/** Blocks that no request holds any more once these give theirs back. */
 function freedBy(paused: readonly NaiveRequest[]): number {
   const released = new Map<NaiveBlock, number>();
   for (const block of paused.flatMap(({ blocks, otherBeams }) => [...blocks, ...otherBeams])) {

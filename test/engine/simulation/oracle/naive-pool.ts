@@ -38,7 +38,7 @@ export class NaivePool {
     return [...this.#blocks].filter(({ holders }) => holders > 0).length;
   }
 
-  /** Empty, or kept and held by nobody. */
+  /** Empty, or kept and held by no request. */
   get free(): number {
     return this.#numBlocks - this.used;
   }

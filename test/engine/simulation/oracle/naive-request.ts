@@ -80,7 +80,7 @@ export class NaiveRequest {
     );
   }
 
-  /** Blocks for so many tokens: those that are full of prompt once, all others once for each beam. */
+  /** Blocks for `tokens` tokens: those that are full of prompt once, all others once for each beam. */
   blocksFor(tokens: number): number {
     const size = this.#input.tokensPerBlock;
     const shared = Math.floor(this.prompt / size);
@@ -171,7 +171,7 @@ export class NaiveRequest {
     this.#releaseAll();
   }
 
-  /** Without chunks, what one iteration takes beside the longest draft. */
+  /** Without chunks, what one iteration takes besides the longest draft. */
   get #longestContext(): number {
     const { chunk, maxNumTokens = Number.POSITIVE_INFINITY } = this.#input;
     return chunk ? Number.POSITIVE_INFINITY : maxNumTokens - (this.asked.draftLength ?? 0);

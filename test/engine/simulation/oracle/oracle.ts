@@ -6,8 +6,9 @@ import { NaivePool } from './naive-pool.js';
 import { NaiveRequest } from './naive-request.js';
 
 /**
- * The scheduling rules a second time: written from their description alone, slowly and plainly, sharing no code with
- * what the engine runs. Everything is counted anew in every iteration; nothing is remembered but what a request is.
+ * The scheduling rules a second time: written from their description alone, slowly and plainly, sharing no
+ * code with what the engine runs. Everything is recounted in every iteration; nothing is remembered but what
+ * a request is.
  */
 export function oracle(input: SimulationInput): SimulationResult {
   const pool = new NaivePool(input.numBlocks, input.tokensPerBlock);

@@ -15,8 +15,8 @@ interface Waiting {
 }
 
 /**
- * The rules of the dynamic batcher once more, without a thought for cost: one list, sorted anew for each question, all
- * prefixes of it looked at. It shares nothing with the batcher but the types.
+ * The rules of the dynamic batcher once more, without a thought for cost: one list, sorted again for each
+ * question, all prefixes of it looked at. It shares nothing with the batcher but the types.
  */
 export class SlowBatcher {
   waiting: Waiting[] = [];
@@ -66,7 +66,7 @@ export class SlowBatcher {
     return this.waiting.length < length;
   }
 
-  /** What is rejected by now; each is told once. */
+  /** What is rejected by now; each is reported once. */
   expire(now: number): NamedRequest[] {
     this.#advance(now);
     return this.#rejected.splice(0);
@@ -83,7 +83,10 @@ export class SlowBatcher {
     return batch.map(({ request }) => request);
   }
 
-  /** The first time at which somebody expires, or, while an instance is free, has waited for the longest delay. */
+  /**
+   * The first time at which a request expires, or, while an instance is free, has waited for the longest
+   * delay.
+   */
   wake(isFree: boolean): number | null {
     const times = this.waiting.filter(({ isDelayed }) => !isDelayed).map(({ deadline }) => deadline);
     if (isFree) times.push(...this.waiting.map(({ since }) => since + this.#config.maxDelayUs));

@@ -29,7 +29,7 @@ export class SlowEnsemble {
     return this.#graph.steps.flatMap((_, left) => (this.#reaches(left) ? [] : [left]));
   }
 
-  /** With a step left out, and everything behind it, all requested outputs are still made. */
+  /** With a step left out, and every step after it, all requested outputs are still made. */
   #reaches(left: number): boolean {
     const made = new Set(this.#graph.inputs);
     for (const _ of this.#graph.steps) {
@@ -49,7 +49,7 @@ export class SlowEnsemble {
     return this.#arrivals.some(([name, one]) => name === tensor && one === number);
   }
 
-  /** What may begin and was not told yet, as STEP:NUMBER, sorted. */
+  /** What may begin and was not reported yet, as STEP:NUMBER, sorted. */
   ready(): string[] {
     const found: string[] = [];
     for (const step of this.wanted) {

@@ -30,8 +30,8 @@ interface Session {
 export type SlowBatch = { instance: number; text: string; sessions: Session[] };
 
 /**
- * The rules of the sequence batcher once more, without a thought for cost: one list of sessions, looked through anew for each question. It shares
- * nothing with the batcher but the types.
+ * The rules of the sequence batcher once more, without a thought for cost: one list of sessions, searched
+ * again for each question. It shares nothing with the batcher but the types.
  */
 export class SlowSequences {
   readonly #config: SequenceBatcherConfig;
@@ -136,7 +136,7 @@ export class SlowSequences {
     return null;
   }
 
-  /** When something happens though nobody does anything. */
+  /** When something happens though no request comes or ends. */
   wake(free: readonly number[]): number | null {
     const times = this.backlog.flatMap(({ waiting }) => waiting.map(({ expires }) => expires));
     for (const session of this.sessions)

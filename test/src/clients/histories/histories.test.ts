@@ -136,7 +136,7 @@ function wantedOf(
   });
 }
 
-/** The prompt that is computed, and whether the client is told that functions came as text. */
+/** The prompt that is computed, and whether the client is warned that functions came as text. */
 async function computed(toy: ToyServer, { path, body }: History) {
   const response = await toy.post(path, writtenJson(body));
   expect(response.status, await response.text()).toBe(200);

@@ -28,7 +28,7 @@ export interface ClientPage {
   connections: Connection[];
   /** Packages by their installers, without versions and extras. */
   packages: { pip: string[]; npm: string[] };
-  /** The program of a section, behind the connection. null: the section has none in this language. */
+  /** The program of a section, after the connection. null: the section has none in this language. */
   program(connection: Connection, heading: string): string | null;
 }
 

@@ -16,7 +16,9 @@ export interface Running {
   ended: Promise<Ended>;
 }
 
-/** A folder for a program's settings and its work, so that it finds nothing of whoever runs the tests. */
+/**
+ * A folder for a program's settings and its work, so that it finds nothing of the user who runs the tests.
+ */
 export class ProgramHome {
   readonly path = mkdtempSync(join(tmpdir(), 'skein-program-'));
 

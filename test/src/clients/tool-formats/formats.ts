@@ -5,19 +5,19 @@ export interface Call {
   args: Record<string, unknown>;
 }
 
-/** A model's way to be told of functions and to call them: a chat template of its kind, and what it would write. */
+/** How a model receives functions and calls them: a chat template of its kind, and what it would write. */
 export interface ToolFormat {
   name: string;
   format: ToolFormatName;
   template: string;
-  /** Special tokens of its vocabulary, beside those of ends and turns. */
+  /** Special tokens of its vocabulary, besides those of ends and turns. */
   specialTokens: readonly string[];
   /** Text by which the prompt introduces functions, up to the first of them. */
   told: string;
   /** The text that the model writes to call functions. */
   write(calls: readonly Call[]): string;
   mayTalkFirst: boolean;
-  /** How it tells the user something before a call. Default: as text, and a line break. */
+  /** How it says something to the user before a call. Default: as text, and a line break. */
   talk?(text: string): string;
   /** Texts that are nearly calls, and are not. */
   malformed: readonly string[];

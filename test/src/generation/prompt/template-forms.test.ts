@@ -28,7 +28,7 @@ const TEMPLATES = {
 {%- if message.role == 'system' and not loop.first %}{{ raise_exception('System message must be at the beginning.') }}{% endif %}
 {{- message.role[0] | upper + ':' + message.content + ';' }}
 {%- endfor %}${GENERATION}{# tools <tool_call> #}`,
-  /** Wants turns behind an optional text of the system, and ids of calls of nine characters. */
+  /** Wants turns after an optional text of the system, and ids of calls of nine characters. */
   ids: `{%- if messages[0].role == 'system' %}{% set rest = messages[1:] %}S:{{ messages[0].content }};{% else %}{% set rest = messages %}{% endif %}
 {%- set ns = namespace(at=0) %}
 {%- for message in rest %}{% if message.role == 'user' or (message.role == 'assistant' and message.tool_calls is not defined) %}

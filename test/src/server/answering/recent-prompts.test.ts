@@ -27,7 +27,7 @@ describe('recent prompts', () => {
       expect(parting).toMatchObject({ at: 100, promptTokens: prompt.length });
       expect(parting.repeated).toBeGreaterThan(3600);
       expect(parting.repeated).toBeLessThan(4400);
-      // It is remembered too, and the next turn goes on with it.
+      // It is remembered too, and the next turn continues it.
       expect(recent.note(of, [...prompt, 5, 6])).toBeNull();
     }
   });

@@ -30,7 +30,7 @@ const serverOf = storingServers();
 
 /** An answer that does not end by itself. */
 const endless: Script = () => [{ tokens: [104] }, { waitMs: 1e8 }, { finish: 'stop' }];
-/** The first so many requests are answered, others do not end. */
+/** The first `count` requests are answered, others do not end. */
 const firstOnly =
   (count: number): Script =>
   (request, index) =>

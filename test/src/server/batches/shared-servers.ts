@@ -15,7 +15,7 @@ export interface SharingServer {
   cut: () => Promise<void>;
 }
 
-/** Makes servers over one NATS server, each with a connection of its own, which end behind each test. */
+/** Makes servers over one NATS server, each with a connection of its own, which end after each test. */
 export function sharedServers() {
   let stores: NatsStores;
   let count = 0;

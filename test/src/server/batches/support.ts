@@ -69,7 +69,7 @@ export function storingServer(script: Script = () => say('ok'), options: Storing
   return { ...toy, files, batches, end };
 }
 
-/** Makes servers as storingServer does, which end behind each test. */
+/** Makes servers as storingServer does, which end after each test. */
 export function storingServers(): typeof storingServer {
   const servers: StoringServer[] = [];
   afterEach(async () => {

@@ -74,7 +74,7 @@ export function adaptersSuite(browser: () => Browser): void {
     await page.getByRole('alert').getByText(`${notice}.`).waitFor();
     expect(asked).toEqual(['sql']);
     expect(await violations(page)).toEqual([]);
-    // It comes back: the page goes on by itself.
+    // It comes back: the page continues by itself.
     await change('load', { lora_name: 'sql', lora_path: 'lora-plain' });
     await page.getByText('Live', { exact: true }).waitFor();
     expect(await list.locator('option').allTextContents()).toEqual(['base', 'sql']);
@@ -95,8 +95,8 @@ export function adaptersSuite(browser: () => Browser): void {
     await page.getByText('Live', { exact: true }).waitFor();
     await page.getByText('In flight as a table').click();
     let isSeen = false;
-    // So many, of so different lengths, that they do not end together and the engine never rests: when it does, nothing
-    // is in flight.
+    // Their number and their different lengths keep them from ending together, so the engine never rests:
+    // when it does, nothing is in flight.
     const bodies = Array.from({ length: 12 }, (_, i) => {
       const model = i % 2 === 0 ? 'sql' : 'base';
       return { prompt: 'x', max_tokens: 60 + 13 * i, ignore_eos: true, model };

@@ -17,7 +17,7 @@ import { visit } from './support/browser.js';
 
 const IO =
   'input: [{name: X, data_type: TYPE_INT32, dims: [-1]}]\noutput: [{name: Y, data_type: TYPE_INT32, dims: [-1]}]\nmax_batch_size: 8\n';
-/** Answers what it gets; 13 is an error, and below 0 it waits until there is a file `open` beside it. */
+/** Answers what it gets; 13 is an error, and below 0 it waits until there is a file `open` next to it. */
 const ECHO = `import { existsSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 export const execute = async (requests) => {
@@ -71,7 +71,7 @@ export function modelsSuite(browser: () => Browser): void {
     const { page } = visited;
     const dialog = page.getByRole('dialog', { name: 'API key' });
     await dialog.waitFor();
-    // Nothing of the models is told without the key.
+    // Nothing about the models is shown without the key.
     expect(await page.getByRole('region', { name: 'Models' }).count()).toBe(0);
     await dialog.getByLabel('API key').fill('sesame');
     await page.keyboard.press('Enter');

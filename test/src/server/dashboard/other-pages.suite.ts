@@ -8,7 +8,10 @@ import { certificateFixture } from '../../support/tls.js';
 import { say, type ToyOptions, toyServer } from '../../support/toy-server.js';
 import { visit } from './support/browser.js';
 
-/** Names under .example lead to this machine, as those of an attacker may; whoever asks for a permission gets none of it. */
+/**
+ * Names under .example lead to this machine, as those of an attacker may; a page that asks for a permission
+ * gets none of it.
+ */
 export const PAGES_OF_ELSEWHERE = [
   '--host-resolver-rules=MAP *.example 127.0.0.1',
   // These tests are of the server: protections that some browsers add are off.
@@ -114,7 +117,7 @@ export function otherPagesSuite(browser: () => Browser): void {
     const { engine, url } = await serve();
     const { page, close } = await open(`http://evil.example:${port}`);
     const closed = { models: 'failed', json: 'failed', text: 'failed', socket: 'failed' };
-    // Sent and beacon: the browser does not tell the page that it was refused.
+    // Sent and beacon: the browser does not report to the page that it was refused.
     expect(await attack(page, url)).toEqual({ ...closed, blind: 'sent', beacon: 'true' });
     expect(await sendForm(page, url)).toBe(403);
     expect(engine.requests).toHaveLength(0);

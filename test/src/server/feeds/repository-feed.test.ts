@@ -34,7 +34,7 @@ describe('the feed of a repository', () => {
     expect([source.reads, vi.getTimerCount()]).toEqual([0, 0]);
     const heard: string[][] = [[], []];
     const leave = heard.map((events) => feed.subscribe((event) => events.push(event)));
-    // Both hear at once how things are.
+    // Both learn at once how things are.
     expect(heard.map((events) => events.length)).toEqual([1, 1]);
     expect(source.reads).toBe(1);
     expect(parse(heard[0]![0]!)).toMatchObject({ v: 1, models: 1, rows: [{ name: 'm', state: 'LOADING' }] });

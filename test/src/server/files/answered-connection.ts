@@ -5,7 +5,8 @@ export type Answer = (subject: string) => object | Error | null;
 
 /**
  * A connection that belongs to a server of a cluster, of which a test answers what it wants.
- * @param answer called with the subject of each request of JetStream's API, behind `$JS.API.` @param drops true: a message that waits for no answer is lost
+ * @param answer called with the subject of each request of JetStream's API, after `$JS.API.` @param drops
+ * true: a message that waits for no answer is lost
  */
 export function answeredConnection(
   nc: NatsConnection,

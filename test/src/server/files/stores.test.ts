@@ -162,7 +162,7 @@ async function noted(records: RecordStore, text: string, revision: number): Prom
     return written!;
   } catch (error) {
     if (!(error instanceof StoreError) || error.kind !== 'away') throw error;
-    // It may have been written, with nobody to say so.
+    // It may have been written, although no answer says so.
     const now = await records.get('k').catch(() => null);
     return now?.text === text ? now.revision : noted(records, text, revision);
   }

@@ -104,7 +104,7 @@ describeWithNats('a content of which a part was read', () => {
     const id = await written(name);
     let pieces = 0;
     let numDropped = 0;
-    // The first question behind the first part is lost, and with it its consumer.
+    // The first question after the first part is lost, and with it its consumer.
     const drops = (subject: string) =>
       subject.startsWith('CONSUMER.MSG.NEXT.') && pieces > 0 && numDropped++ === 0;
     const answer = (subject: string) => (subject.startsWith('CONSUMER.INFO.') ? new TimeoutError() : null);
@@ -178,7 +178,7 @@ describeWithNats('a server that leads a cluster since a moment ago', () => {
     const name = bucket();
     for (const key of ['x.a', 'x.b', 'y']) await shared.records(name).put(key, `of ${key}`, 0);
     const nc = answeredConnection(shared.nc, () => null);
-    // What it tells of has none of them yet.
+    // What it reports has none of them yet.
     const { request } = nc;
     const late = Object.create(nc, {
       request: {

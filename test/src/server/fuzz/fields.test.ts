@@ -45,8 +45,8 @@ const REFUSED: Readonly<Record<string, { status: number; param: string | null }>
 };
 
 /**
- * A field takes one of so many values, the next field the next ones: few values differ for one field alone. A field that an
- * earlier route had takes still fewer. `npm run test:drawn` tries all of them.
+ * A field takes one of a number of values, the next field the next ones: few values differ for one field
+ * alone. A field that an earlier route had takes still fewer. `npm run test:drawn` tries all of them.
  */
 const SAMPLE = draws(1) > 1 ? { own: 1, shared: 1 } : { own: 4, shared: 32 };
 

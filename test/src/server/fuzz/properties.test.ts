@@ -37,7 +37,7 @@ let server: SkeinProcess;
 let api: OpenApi;
 let port: number;
 let firstRss: number;
-/** A stream that goes on beside all of it. */
+/** A stream that goes on during all of it. */
 let neighbour: Promise<number>;
 let isOver = false;
 
@@ -115,7 +115,10 @@ function isRelated(param: string, name: string): boolean {
   return isWithin(param, name) || isWithin(name, param) || listOf(param) === listOf(name);
 }
 
-/** Routes of models that the server has none of, which is found out first: with tokens for infilling, classes, or outputs beside a vector. */
+/**
+ * Routes of models that the server has none of, which is found out first: with tokens for infilling, classes,
+ * or outputs besides a vector.
+ */
 const OF_OTHER_MODELS = ['/infill', '/classify', '/predict', '/embed_sparse', '/embed_all'];
 
 /** The server has none of what the path or the example names. */
@@ -186,7 +189,7 @@ it('has an answer to bodies of 10 MB and to prompts of 100,000 tokens, by the na
         const what = `${route.name} with a long ${name}`;
         const body = changedAt(example, path, () => value);
         const refusal = await refusalOf(await send('POST', route.path, body), what);
-        // Tokens are a text to /detokenize, however many; a name that nobody looks at is one that long, too.
+        // Tokens are a text to /detokenize, however many; a name that is not looked at is one that long, too.
         if (refusal === null) continue;
         if (isOfTheToy(route, refusal)) continue;
         const isNamed = isRelated(refusal.param ?? '', name) || refusal.code === 'context_length_exceeded';

@@ -90,7 +90,7 @@ describe('calls with a key', () => {
   });
 });
 
-/** Its answer comes behind that of a call that is refused. */
+/** Its answer comes after that of a call that is refused. */
 const pinged = (one: ClientHttp2Session) =>
   new Promise<string>((resolve) => one.ping(() => setImmediate(() => resolve('let in'))));
 

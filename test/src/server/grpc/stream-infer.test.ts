@@ -153,7 +153,7 @@ describe('a stream of requests', () => {
       'the request has more than 1024 inputs, which is the limit',
       '',
     ]);
-    // What no model has had yet is told by its id alone, and what could not be read by nothing.
+    // What no model has had yet is identified by its id alone, and what could not be read by nothing.
     expect(told.map(({ infer_response: { id, model_name } }) => [id, model_name])).toEqual([
       ['1', 'broken'],
       ['2', undefined],

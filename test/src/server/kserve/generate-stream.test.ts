@@ -6,7 +6,7 @@ import { MemoryLedger } from '../../../../src/server/web/memory/held-memory.js';
 import { RequestMemory } from '../../../../src/server/web/memory/request-memory.js';
 import { FakeModel, fakeConfig } from './support/fake-models.js';
 
-/** A client that reads only when it is told to. */
+/** A client that reads only when it is asked to. */
 class SlowClient {
   closed = false;
   isBehind = false;

@@ -10,7 +10,7 @@ const refusals = {
   ofCount: (found: string) => new InferError(found, 'invalid'),
 };
 
-/** Reads a list in steps of so many bytes. */
+/** Reads a list in steps of `step` bytes. */
 function inSteps(elements: NumberElements | TextElements, step: number): number[] {
   for (let end = step; !elements.read(end); end += step) expect(end).toBeLessThan(100_000);
   return [...elements.result()];

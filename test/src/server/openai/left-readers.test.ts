@@ -8,7 +8,7 @@ import { toyServer } from '../../support/toy-server.js';
 const N = 8;
 const TOKENS = 600;
 
-/** A server whose engine has given each of n sequences its tokens at once, before anybody could read them. */
+/** A server whose engine has given each of n sequences its tokens at once, before any could be read. */
 function finishedServer() {
   const bytes = vi.fn(toyCodec.tokenBytes);
   const toy = toyServer(() => [], {

@@ -51,7 +51,7 @@ const rowsOf = ({ data }: Answer) => data.map(({ embedding }) => embedding as nu
 const worst = (row: readonly number[], expected: ArrayLike<number>) =>
   row.reduce((most, value, i) => Math.max(most, Math.abs(value - expected[i]!)), 0);
 
-/** The embedding of a file as its parts make it here, beside the server. */
+/** The embedding of a file as its parts make it here, without the server. */
 async function rowOf(model: string, name: string): Promise<Float32Array> {
   const path = paths.get(model)!;
   const sharp = loadSharp(createRequire(import.meta.url));

@@ -52,7 +52,7 @@ describe('requests that come on one connection before others are answered', () =
     const { socket, engine } = await start(endless);
     socket.write(post('a').repeat(10));
     await expect.poll(() => engine.active).toBe(1);
-    // On another connection the server goes on: whatever was sent there has been read by then.
+    // On another connection the server continues: whatever was sent there has been read by then.
     expect(await (await fetch(`${running[0]!.url}/live`)).text()).not.toBe('');
     expect(engine.active).toBe(1);
   });

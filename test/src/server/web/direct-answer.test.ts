@@ -7,7 +7,7 @@ import { listen } from '../../support/toy-server.js';
 import { FakeModel, fakeConfig } from '../kserve/support/fake-models.js';
 import { fakePlatform } from '../kserve/support/fake-platform.js';
 
-/** Answers when it is told to, or when its client has left. */
+/** Answers when it is asked to, or when its client has left. */
 class SlowModel extends FakeModel {
   readonly left: Promise<void>;
   readonly begun: Promise<void>;

@@ -29,7 +29,7 @@ function document() {
   return { model, members, preprocess, classify, segment };
 }
 
-/** One member behind the other: `first` gives T, `last` makes B of it. */
+/** One member after the other: `first` gives T, `last` makes B of it. */
 function chain({
   first = {},
   last = {},
@@ -114,7 +114,7 @@ describe('a request of an ensemble', () => {
     const model = ensembleOf(members, 'A B? -> C D', ['m X=A Y=B -> P=C Q=T', 'n X=T Y=B -> R=D']);
     const outcome = asked(model, [tensorOf('A', 1)]);
     expect(member.asked[0]!.inputs).toEqual({ X: [1] });
-    // Q is not told: nothing comes of it, and n goes without it.
+    // Q is not called: nothing comes of it, and n goes without it.
     member.asked[0]!.respond([tensorOf('P', 2)]);
     expect(next.asked[0]!.inputs).toEqual({});
     member.asked[0]!.end();

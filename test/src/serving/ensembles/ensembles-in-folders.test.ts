@@ -126,7 +126,7 @@ describe('ensembles in folders', () => {
     const before = models.repository.find('uses', '');
     models.write('changing', IO, ADD.replace('x + 1', 'x + 2'));
     await models.repository.load('changing');
-    expect(models.repository.find('uses', '')).toBe(before); // it still fits, and goes on counting
+    expect(models.repository.find('uses', '')).toBe(before); // it still fits, and continues counting
     expect(await models.numbers('uses', [[1]])).toEqual([3]);
     models.write('changing', IO.replace('dims: [1]}]\noutput', 'dims: [2]}]\noutput'), ADD);
     await models.repository.load('changing');

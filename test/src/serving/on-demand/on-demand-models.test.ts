@@ -138,7 +138,7 @@ describe('a model that is asked for', () => {
       'left too',
     ]);
     expect(signal.aborted).toBe(true);
-    // Who comes then begins anew.
+    // A request that comes then starts over.
     await own.use('a');
     expect(own.begun).toEqual(['a', 'a']);
     expect(own.loaded()).toEqual(['a']);

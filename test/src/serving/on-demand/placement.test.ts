@@ -71,7 +71,7 @@ it('memory is never exceeded, what is used stays, and what is wanted comes in th
         else placement.tick(nowMs);
         check();
       }
-      // Everybody does his part from now on, and one model is wanted.
+      // Every worker does its part from now on, and one model is wanted.
       for (let i = 0; i < 40 && running.get(last) !== 'running'; i++) {
         nowMs += 1_000;
         for (const [name, stage] of [...running]) {

@@ -19,7 +19,7 @@ describe('the memory of a model that sees', () => {
     const { directory } = await engines.get(writeSeeingModel(folder), 'f32');
     const sight = await withSight(NOTHING, options, directory);
     expect(sight.packedWeights).toBeGreaterThan(10_000);
-    // 8192 patches of a batch, beside 256 MiB of rows.
+    // 8192 patches of a batch, besides 256 MiB of rows.
     expect(sight.workspace).toBeGreaterThan(2 ** 28 + 8192 * 4 * (16 + 24));
 
     const engine = openEngine(directory);

@@ -22,7 +22,7 @@ const WORKLOAD: WorkloadOptions = {
 /** Rounding error of sums of times since 1970. */
 const ROUNDING_MS = 0.01;
 
-/** A clock that goes on by a fifth of a millisecond whenever it is read. */
+/** A clock that advances by a fifth of a millisecond whenever it is read. */
 function steppedTime(): SchemeTime {
   let nowMs = 1e12;
   return {

@@ -7,7 +7,9 @@ import { freshFolders } from '../../../support/fresh-folders.js';
 
 const freshFolder = freshFolders('starts');
 
-/** A server that is ill at first, keeps a file of 1000 bytes for each start, and answers what it is told to. */
+/**
+ * A server that is ill at first, keeps a file of 1000 bytes for each start, and answers as it is asked to.
+ */
 const SERVER = `
 const { createServer } = require('node:http');
 const { writeFileSync } = require('node:fs');

@@ -51,7 +51,7 @@ export function expectedHead({ table, dtype, scores, headDim, value }: HeadRefer
   };
 }
 
-/** Heads behind one another. */
+/** Heads one after the other. */
 export function joined(heads: readonly Expected[]): Expected {
   return {
     values: heads.flatMap(({ values }) => values),

@@ -159,7 +159,10 @@ export function weightsOf(dtype: Dtype, rows: number, columns: number, seed: num
   return { stored: all.subarray(32, 32 + length), exact: fromBf16(rounded) };
 }
 
-/** Weights that are the same for every table and setting: making them costs more than most products. Nobody changes them. */
+/**
+ * Weights that are the same for every table and setting: making them costs more than most products. They are
+ * never changed.
+ */
 const madeWeights = new Map<string, ReturnType<typeof weightsOf>>();
 export function sharedWeights(dtype: Dtype, rows: number, columns: number): ReturnType<typeof weightsOf> {
   const key = `${dtype} ${rows} ${columns}`;

@@ -23,7 +23,7 @@ const MXFP4_BYTES = 17;
 
 type Shape = Omit<ConvertJob, 'source' | 'sourceOffset' | 'sourceByteLength' | 'targetOffset'>;
 
-/** Bytes after conversion; in both files other bytes lie before and behind them, which must stay untouched. */
+/** Bytes after conversion; in both files other bytes lie before and after them, which must stay untouched. */
 function converted(by: typeof native, bytes: Uint8Array, shape: Shape): Buffer {
   writeFileSync(source, Buffer.concat([Buffer.alloc(PAD, 0xff), bytes, Buffer.alloc(3, 0xff)]));
   const target = join(directory, 'target.bin');
@@ -56,7 +56,10 @@ function expectSame(bytes: Uint8Array, shape: Shape): void {
   expect(at, `first byte that differs of ${JSON.stringify(shape)}`).toBe(-1);
 }
 
-/** Bytes of so many blocks, some of them special: zeros, all bits set, halves and floats that are infinite or tiny. */
+/**
+ * Bytes of `blocks` blocks, some of them special: zeros, all bits set, halves and floats that are infinite or
+ * tiny.
+ */
 function bytesOf(random: Random, blockBytes: number, blocks: number): Uint8Array {
   const bytes = Uint8Array.from({ length: blocks * blockBytes }, () => random.below(256));
   const specials = [0x00, 0x80, 0x7c, 0xfc, 0x7f, 0xff, 0x01, 0x04, 0x3f, 0x38];

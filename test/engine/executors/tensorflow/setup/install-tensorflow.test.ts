@@ -21,7 +21,7 @@ module.exports = {
 };
 `;
 
-/** In the place of npm: writes down what it is called with, makes the package, fails where it is told to. */
+/** In the place of npm: writes down what it is called with, makes the package, fails where it is asked to. */
 const NPM = `#!/bin/sh
 echo "$@" >> ${join(root, 'calls')}
 echo "$FAKE_FAILURE" | grep -q "^$1 " && { echo "\${FAKE_FAILURE#* }" >&2; exit 1; }
@@ -73,7 +73,7 @@ function install(environment: Record<string, string> = {}, more: Partial<Install
   });
 }
 
-/** Nothing is there, and nothing half-done lies beside it. */
+/** Nothing is there, and nothing half-done lies next to it. */
 function expectNothing(): void {
   expect(findInstallation(cacheDirectory)).toBeNull();
   expect(readdirSync(join(cacheDirectory, 'tensorflow'))).toEqual([]);

@@ -118,7 +118,7 @@ describe('GET /openapi.json', () => {
         const told = [field, ...((field.allOf ?? []) as Json[])].some(
           ({ description, $ref }) => description || $ref,
         );
-        // The fields `type` and `role` explain themselves: they tell what a part is.
+        // The fields `type` and `role` explain themselves: they say what a part is.
         if (!told && name !== 'type' && name !== 'role') silent.push(`${place}.${name}`);
         visit(field, `${place}.${name}`);
       }

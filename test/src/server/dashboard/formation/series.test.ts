@@ -89,7 +89,7 @@ describe('the series of the charts', () => {
     series.take(formation(0, 0, busy));
     for (let i = 1; i <= 10; i++) series.take(formation(200 * i, i, busy));
     expect(series.latest('generatedPerSecond')).toBe(100);
-    // The last iteration ends two milliseconds behind the event before.
+    // The last iteration ends two milliseconds after the event before.
     series.take(formation(2002, 11));
     expect(series.latest('generatedPerSecond')).toBeLessThan(125);
     series.take(formation(7002, 11));

@@ -24,7 +24,7 @@ export async function visit(
   const problems: string[] = [];
   const { origin } = new URL(url);
   page.on('console', (message) => {
-    // A refusal that the page shows by itself is told by the browser too.
+    // A refusal that the page shows by itself is reported by the browser too.
     const isRefusal = /^Failed to load resource: the server responded with a status of (4|503)/.test(
       message.text(),
     );

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Arrivals } from '../../../../../src/server/kserve/websocket/arrivals.js';
 
-/** Bytes beside the content that a read takes. */
+/** Bytes besides the content that a read takes. */
 const READ = 256;
 
 describe('what has come of a message', () => {

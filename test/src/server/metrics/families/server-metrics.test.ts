@@ -93,7 +93,7 @@ describe('the metrics of several models', () => {
     expect(ofModels.length).toBeGreaterThan(40);
     for (const { name, samples } of ofModels) {
       const models = new Set(samples.map(({ labels }) => labels.model_name));
-      // The configuration of a model's cache is told only of models that have one.
+      // The configuration of a model's cache is reported only for models that have one.
       const expected = name === 'vllm:cache_config_info' ? ['chat'] : SERVED.map(({ id }) => id);
       expect([...models], name).toEqual(expected);
       for (const { labels } of samples) expect(labels.engine, name).toBe('0');

@@ -185,7 +185,7 @@ describe('context_management', () => {
       'response.output_item.added',
     ]);
     const [asked, answered] = [0, 1].map((index) => promptText(toy, index)) as [string, string];
-    // The summary is of what was before the last message, which stays behind it.
+    // The summary is of what was before the last message, which stays after it.
     expect(asked).toContain('A goose.</><user>This conversation');
     expect(answered).toMatch(
       /^<system>Be brief.<\/><user>Which bird\?<\/><user>.*Geese\.<\/><user>Why\?<\/>/s,

@@ -18,7 +18,7 @@ const ended = (toy: ToyServer, id: string) =>
   expect
     .poll(async () => (await read(toy, id)).status, { timeout: 60_000, interval: 50 })
     .not.toBe('in_progress');
-/** An answer that stops behind its first tokens. */
+/** An answer that stops after its first tokens. */
 const stuck = (text: string): Step[] => [...say(text).slice(0, -1), { waitMs: 1e8 }, ...say('never')];
 
 describeWithNats('servers that share their responses', () => {
@@ -217,7 +217,7 @@ describeWithNats('a response in the background of servers that share them', () =
     while (!before.includes('"delta":"o"')) before += new TextDecoder().decode((await reader.read()).value);
     const id = /"id":"(resp_\w+)"/.exec(before)![1]!;
     const told = before.split('\n\n').length - 1;
-    // The other one has stored them as soon as it can tell of them.
+    // The other one has stored them as soon as it can report them.
     const stored = () => stores().contents(`${name}C`).size(id);
     await expect.poll(stored, { timeout: 20_000 }).toBe(Buffer.byteLength(before));
     const following = other.server.get(`${PATH}/${id}?stream=true`);

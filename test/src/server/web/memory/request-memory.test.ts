@@ -29,7 +29,7 @@ async function serving(limit: number, options: ToyOptions = {}) {
   return { ledger, server, post, toy };
 }
 
-/** A body of so many bytes that has come but for its end. */
+/** A body of `bytes` bytes that has come but for its end. */
 function unfinished(server: HttpServer, bytes: number, headers: Record<string, string> = {}): RawRequest {
   const body = Buffer.alloc(bytes, ' ');
   const one = new RawRequest(server.port, 'POST', '/v1/completions', body, {

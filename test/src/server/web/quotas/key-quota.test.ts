@@ -20,7 +20,9 @@ import { draws } from '../../../../support/scale.js';
 
 const MINUTE_MS = 60_000;
 
-/** Amounts that were let in within each window of each limit, whoever let them in: what is compared with the limits. */
+/**
+ * Amounts that were let in within each window of each limit, by any server: what is compared with the limits.
+ */
 class Ledger {
   readonly #sums = new Map<string, number>();
 
@@ -152,7 +154,7 @@ class Fleet {
     if (fate === 'lost') return;
     const isFirst = this.#record.revision === revision;
     if (isFirst) this.#record = { text: sharedText(draw.after), revision: revision + 1 };
-    // Where no answer comes nobody knows which of both it was.
+    // Where no answer comes it is unknown which of both it was.
     if (fate === 'unheard') return;
     if (!isFirst && isSpare) server.quota.keep(draw);
     if (!isFirst) return;
