@@ -34,7 +34,10 @@ function nodeGyp() {
   }
 }
 
-/** Runs node-gyp to its end: its status and what it wrote on stderr. A signal ends both, and nothing stays behind. */
+/**
+ * Runs node-gyp to its end: its status and what it wrote on stderr. A signal ends both, and nothing is left
+ * over.
+ */
 function compile(gyp) {
   const headers = headersFolder();
   const flags = headers === null ? [] : [`--nodedir=${headers}`];
@@ -126,7 +129,7 @@ async function main() {
   const startMs = performance.now();
   say('compiling the native addon; this takes some minutes');
   makeAside(root);
-  // With --required node-gyp tells of each file itself.
+  // With --required node-gyp reports each file itself.
   const endProgress = required ? () => {} : tellProgress(aside, say);
   try {
     const { status, stderr } = await compile(gyp);

@@ -1,9 +1,10 @@
 // Compiles the wasm executor's kernels: engine/executors/wasm/kernels/*.ts (AssemblyScript) -> dist/engine/executors/wasm/kernels.wasm,
 // in .dist-next, which becomes dist when all is built.
 //
-// They compute in the heap of tfjs-backend-wasm, so that they have a memory of their own nowhere: it is imported, and
-// nothing of theirs may lie in it (no constants in memory, no allocator). Of that package two files are copied beside them, since
-// the others are a hundred times as much and of no use here; NOTICES.txt has the licences of what is in these files.
+// They compute in the heap of tfjs-backend-wasm, so that they have a memory of their own nowhere: it is
+// imported, and nothing of theirs may lie in it (no constants in memory, no allocator). Of that package two
+// files are copied next to them, since the others are a hundred times as much and of no use here; NOTICES.txt
+// has the licences of what is in these files.
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -3,7 +3,8 @@
 //   dist/src/hub/hub-client.js    with what it calls of @huggingface/hub, 50 kB of 13 MB, and so on
 //   dist/NOTICES.txt              the licences of these packages
 //
-// Whoever installs Skein need not install these packages then. Run after tools/bundle-cli.mjs, whose input names the packages.
+// Users who install Skein need not install these packages then. Run after tools/bundle-cli.mjs, whose input
+// names the packages.
 import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -50,7 +50,7 @@ export function publish(next, dist, now = Date.now()) {
 export const BUILT_FROM = 'built-from.json';
 
 /**
- * The commit of a checkout, and whether nothing was changed since; null where git tells none.
+ * The commit of a checkout, and whether nothing was changed since; null where git reports none.
  * @param {string} root @returns {{ commit: string, isClean: boolean } | null}
  */
 export function checkedOut(root) {

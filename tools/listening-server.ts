@@ -1,6 +1,9 @@
 import type { ChildProcess } from 'node:child_process';
 
-/** The address that a `skein serve` whose stdout is piped tells when it listens. @throws Error where it ends before. */
+/**
+ * The address that a `skein serve` whose stdout is piped prints when it listens. @throws Error where it ends
+ * before.
+ */
 export function addressOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     let greeting = '';

@@ -1,6 +1,7 @@
-// Compiles the TypeScript when the package is installed or packed from a checkout. `npx skein` in a checkout runs this too, each
-// time it links the checkout anew: what is compiled then stays as it is, since a server may be running from it. Types are not checked,
-// which takes most of the compiler's time: `npm run typecheck` and `npm test` check them, and what is emitted is the same.
+// Compiles the TypeScript when the package is installed or packed from a checkout. `npx skein` in a checkout
+// runs this too, each time it links the checkout again: what is compiled then stays as it is, since a server
+// may be running from it. Types are not checked, which takes most of the compiler's time: `npm run typecheck`
+// and `npm test` check them, and what is emitted is the same.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 

@@ -4,7 +4,10 @@ import { pathToFileURL } from 'node:url';
 import { build, type Plugin } from 'esbuild';
 import { folder, root } from './emulated-machine.js';
 
-/** Modules that find files beside themselves find them where they were written, not where the bundle lies. */
+/**
+ * Modules that look for files next to themselves find them where they were written, not where the bundle
+ * lies.
+ */
 const OWN_ADDRESS: Plugin = {
   name: 'own-address',
   setup({ onLoad }) {

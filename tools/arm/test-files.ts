@@ -20,9 +20,10 @@ const kernelFile = (name: string, names: string): TestFile => ({
 });
 
 /**
- * What an emulator does in minutes: products of each format with the bits that x86 has, every other kernel beside its twin in plain
- * C++, and whole networks, in one precision after another, beside a naive one. Left out is what has no instruction of its own: the
- * executor's checks, the twins' own tests, larger shapes.
+ * What an emulator does in minutes: products of each format with the bits that x86 has, every other kernel
+ * compared with its twin in plain C++, and whole networks, in one precision after another, compared with a
+ * naive one. Left out is what has no instruction of its own: the executor's checks, the twins' own tests,
+ * larger shapes.
  */
 export const SHORT: readonly TestFile[] = [
   kernelFile('stored-bits', 'neon'),
@@ -43,7 +44,7 @@ export const SHORT: readonly TestFile[] = [
 const STARTS_PROCESSES = /^(manager|ranks|smollm2-ranks|steered-ranks|worker-death)$/;
 const TESTS_THAT_START_SOME = 'tensorParallelSize|several processes at once';
 
-/** Of the files of the addon's sources, which a bundle does not lie beside. */
+/** Of the files of the addon's sources, which do not lie next to a bundle. */
 const OF_SOURCES = /^units$/;
 
 /** Hours of emulated arithmetic: a tenth of a second to seconds for each token of a model of 135 million weights. */
@@ -59,8 +60,9 @@ const reference = (name: string, names?: string, isShort = false): TestFile => (
 });
 
 /**
- * Whole suites: the real model beside Hugging Face transformers, adapters and encoders beside theirs, the bitwise suite, architectures,
- * and everything of the executor's own. Of the real model the short prompts in f32, and a few prompts of each kind where products are of whole numbers.
+ * Whole suites: the real model compared with Hugging Face transformers, adapters and encoders compared with
+ * theirs, the bitwise suite, architectures, and everything of the executor's own. Of the real model the short
+ * prompts in f32, and a few prompts of each kind where products are of whole numbers.
  */
 export function wholeSuites(): TestFile[] {
   return [

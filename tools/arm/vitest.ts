@@ -1,4 +1,5 @@
-// Stands for 'vitest' in tests that run without Vite: Vitest's runner and its expect, without what needs a server beside it.
+// Stands for 'vitest' in tests that run without Vite: Vitest's runner and its expect, without the parts that
+// need a server.
 import * as expects from '@vitest/expect';
 import * as spies from '@vitest/spy';
 import * as chai from 'chai';

@@ -2,8 +2,9 @@
 //
 //   @skein/native-linux-x64-glibc/{package.json: os, cpu, libc; skein.node; skein.json}
 //
-// The names have a scope, which belongs to one owner: code that runs in whoever installs Skein must not come from a name that anyone
-// could take. Windows on x64 is planned: the addon has not been compiled there.
+// The names have a scope, which belongs to one owner: code that runs in the process of every user who
+// installs Skein must not come from a name that anyone could take. Windows on x64 is planned: the addon has
+// not been compiled there.
 
 /** @typedef {{ os: string, cpu: string, libc?: 'glibc' | 'musl' }} Platform */
 

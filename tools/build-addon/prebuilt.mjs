@@ -77,12 +77,15 @@ function problemOf(root, path) {
     const stamp = readFileSync(prebuiltStampFile(path), 'utf8');
     if (stamp === stampOf(portableSourcesHash(root), path)) return null;
   } catch {
-    // An addon without hashes is nobody's.
+    // An addon without hashes belongs to no known build.
   }
   return 'was made from other sources';
 }
 
-/** A published package names the packages of its addon; where npm has installed none of them, that is told. */
+/**
+ * A published package names the packages of its addon; where npm has installed none of them, the message says
+ * so.
+ */
 function unfit(root) {
   const { optionalDependencies = {} } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const names = Object.keys(optionalDependencies).filter((name) => name.startsWith('@skein/native-'));

@@ -1,8 +1,8 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 
 /**
- * Says a line to whoever installs. npm shows what the scripts of a project itself write, but keeps that of its
- * dependencies to itself: there the line goes to the terminal, where there is one.
+ * Says a line to the user who installs. npm shows what the scripts of a project itself write, but keeps that
+ * of its dependencies to itself: there the line goes to the terminal, where there is one.
  */
 export function say(line) {
   process.stderr.write(`skein: ${line}\n`);

@@ -52,7 +52,7 @@ export function rateColumns(names: readonly string[]): TableColumn[] {
   return [...generation, ...prefill];
 }
 
-/** Empty where no side told of it. */
+/** Empty where no side reported it. */
 function javascriptTable(record: ComparisonRecord, columns: readonly TableColumn[]): string {
   const shares = (name: string, column: string) => record.values(name, column, 'javascriptShare');
   const shown = columns.filter(

@@ -33,7 +33,7 @@ export class EngineBench {
   #failure: Error | null = null;
   #nextId = 1n;
 
-  /** @param more options beside those of the engine */
+  /** @param more options besides those of the engine */
   constructor(
     managerClass: ManagerClass,
     enginePath: string,
@@ -73,7 +73,7 @@ export class EngineBench {
     this.#manager.wake();
     await done;
     if (this.#failure) throw this.#failure;
-    // The last iteration's statistics may come behind its responses.
+    // The last iteration's statistics may come after its responses.
     await new Promise((resolve) => setTimeout(resolve, 50));
     return this.#rates(shape, startMs);
   }

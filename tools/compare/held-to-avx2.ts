@@ -24,7 +24,7 @@ export function comparedMachine(): Machine {
   };
 }
 
-/** The folder in a peer's source that it is built in, and what cmake is told of the instruction set. */
+/** The folder in a peer's source that it is built in, and the options that give cmake the instruction set. */
 export function ggmlBuild(): { folder: string; options: string[] } {
   if (!isHeldToAvx2()) return { folder: 'build', options: ['-DGGML_NATIVE=ON'] };
   const sets = ['SSE42', 'AVX', 'AVX2', 'BMI2', 'FMA', 'F16C'].map((name) => `-DGGML_${name}=ON`);

@@ -29,13 +29,14 @@ export interface HttpLoad {
   generate: number;
   /** Seed of the prompts' words (default 0): another seed, other prompts. */
   seed?: number;
-  /** Keep connections between requests. llama-server ends its own behind a stream, and resets a request that comes first. */
+  /** llama-server ends its own after a stream, and resets a request that comes first. */
   keepAlive?: boolean;
 }
 
 /**
- * Keeps `clients` streams open, from a worker process of the load generator, until each client has had its answers (all
- * share them: whoever is free asks next). Greedy, `generate` tokens each. Tells on stderr where the client was the limit.
+ * Keeps `clients` streams open, from a worker process of the load generator, until each client has had its
+ * answers (all share them: a client that is free asks next). Greedy, `generate` tokens each. Warns on stderr
+ * where the client was the limit.
  */
 export async function loadHttp(load: HttpLoad): Promise<HttpRates> {
   const { runs } = await runBenchmark({
@@ -53,7 +54,7 @@ export async function loadHttp(load: HttpLoad): Promise<HttpRates> {
     keepAlive: load.keepAlive ?? false,
     workers: 1,
     warmup: 0,
-    // A word is a word for every server, and nothing is asked of it beside the load.
+    // A word is a word for every server, and nothing but the load is asked of it.
     calibrate: false,
     scrape: false,
     cpuAffinity: false,

@@ -8,7 +8,7 @@ import { CLI, spawnSkein, withServer } from './run-server.js';
 import type { Side, Values } from './side.js';
 import { skeinDigest } from './skein.js';
 
-/** A number of clients at once, each with so many requests one after the other. */
+/** A number of clients at once, each with a number of requests one after the other. */
 export interface ServerShape {
   clients: number;
   requests: number;
@@ -26,7 +26,7 @@ export interface ServerLoad {
 const sequenceTokens = ({ promptWords, generate }: ServerLoad): number =>
   Math.ceil((2 * promptWords + generate) / 1024) * 1024;
 
-/** The server of a peer under the name `engine`, started anew for each number of clients with as many slots. */
+/** The server of a peer under the name `engine`, restarted for each number of clients with as many slots. */
 export function peerServerSide(
   engine: string,
   peer: ServingPeer,
@@ -48,7 +48,7 @@ export function peerServerSide(
   };
 }
 
-/** `skein serve`, started anew for each number of clients with as many sequences. Its engine is built before. */
+/** `skein serve`, restarted for each number of clients with as many sequences. Its engine is built before. */
 export function skeinServerSide(model: string, format: string, load: ServerLoad): Side<ServerShape> {
   return {
     name: `skein ${format}`,

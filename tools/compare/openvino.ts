@@ -65,7 +65,7 @@ export class OpenVino implements Peer {
     return { prefillPerSecond, generationPerSecond };
   }
 
-  /** Folder of `model` (a GGUF with its tokenizer.json beside it) in `format`; made once. */
+  /** Folder of `model` (a GGUF with its tokenizer.json next to it) in `format`; made once. */
   #exported(model: string, format: string): string {
     const target = join(this.#directory, format);
     if (existsSync(join(target, 'openvino_model.xml'))) return target;

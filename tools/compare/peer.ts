@@ -9,7 +9,7 @@ export type Rates = {
   generationPerSecond: number;
 };
 
-/** An engine that Skein is measured beside. It lies outside this repository. */
+/** An engine that Skein is compared with. It lies outside this repository. */
 export interface Peer {
   /** Version, and how it was built. */
   version(): string;

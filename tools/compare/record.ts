@@ -29,8 +29,8 @@ export interface Recorded extends Conditions {
 }
 
 /**
- * The measurements of a comparison in a JSON file, which is whole after each of them: a run that is cut short keeps what
- * it has, and another one goes on behind it.
+ * The measurements of a comparison in a JSON file, which is whole after each of them: a run that is cut short
+ * keeps what it has, and another one continues after it.
  */
 export class ComparisonRecord {
   readonly #path: string;
@@ -41,7 +41,7 @@ export class ComparisonRecord {
     this.#recorded = recorded;
   }
 
-  /** An empty record. A file that is there is kept beside it as FILE.old. */
+  /** An empty record. A file that is there is kept next to it as FILE.old. */
   static start(path: string, conditions: Conditions): ComparisonRecord {
     if (existsSync(path)) renameSync(path, `${path}.old`);
     return new ComparisonRecord(path, { ...conditions, sides: [], measurements: [] });
@@ -54,7 +54,7 @@ export class ComparisonRecord {
     return new ComparisonRecord(path, JSON.parse(readFileSync(path, 'utf8')) as Recorded);
   }
 
-  /** Goes on with the file, or starts one. @throws where it was measured under other conditions. */
+  /** Continues the file, or starts one. @throws where it was measured under other conditions. */
   static resume(path: string, conditions: Conditions): ComparisonRecord {
     if (!existsSync(path)) return ComparisonRecord.start(path, conditions);
     const record = ComparisonRecord.read(path);

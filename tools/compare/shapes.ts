@@ -9,7 +9,9 @@ export interface Shape {
   runs?: number;
 }
 
-/** Prompt tokens of all sequences together beyond which nobody computes them all: see hasCopiedContexts. */
+/**
+ * Prompt tokens of all sequences together beyond which no engine computes them all: see hasCopiedContexts.
+ */
 const COMPUTED_TOKENS_MAX = 32_768;
 
 /**
@@ -20,7 +22,7 @@ export function hasCopiedContexts({ sequences, promptTokens }: Shape): boolean {
   return sequences > 1 && sequences * promptTokens > COMPUTED_TOKENS_MAX;
 }
 
-/** 'SEQUENCESxPROMPT+GENERATED', with an s behind it where the sequences share the prompt. */
+/** 'SEQUENCESxPROMPT+GENERATED', followed by an s where the sequences share the prompt. */
 export function shapeName({ sequences, promptTokens, generate, shared }: Shape): string {
   return `${sequences}x${promptTokens}+${generate}${shared ? 's' : ''}`;
 }

@@ -8,7 +8,7 @@ export interface SideName {
   format: string;
 }
 
-/** Facts about a side that are kept beside its measurements. */
+/** Facts about a side that are kept with its measurements. */
 export interface SideInfo extends SideName {
   /** 'engine format'. */
   name: string;

@@ -68,7 +68,7 @@ export async function measureEngine(engine: string, shape: Shape, computing: Com
   });
   try {
     await bench.ready;
-    // The engine still has its pages provided behind its start, as others have in front of theirs.
+    // The engine still has its pages provided after its start, as others have before theirs.
     await setTimeout(SETTLING_MS);
     await bench.measure({ sequences: 1, promptTokens: 16, generate: 4 });
     const runs: EngineRates[] = [];
@@ -84,7 +84,10 @@ export function dist(path: string): Promise<unknown> {
   return import(new URL(`../../dist/${path}`, import.meta.url).href);
 }
 
-/** A digest of the addon and the compiled package: what was measured with another build does not stand beside this one's. */
+/**
+ * A digest of the addon and the compiled package: measurements of another build are not shown next to this
+ * one's.
+ */
 export function skeinDigest(): string {
   const hash = createHash('sha256');
   const root = packageRoot();

@@ -3,7 +3,7 @@ import { median, spread } from '../support/statistics.js';
 import type { ComparisonRecord } from './record.js';
 import type { SideInfo } from './side.js';
 
-/** Names of the engines beside Skein, in tables and behind `--only`. */
+/** Names of the engines besides Skein, in tables and after `--only`. */
 export const LLAMA = 'llama.cpp';
 export const IK_LLAMA = 'ik_llama.cpp';
 export const OPENVINO = 'openvino';

@@ -22,7 +22,7 @@ tractor bus plane bicycle drum cookie apple pumpkin sock button candle book bell
 windmill bridge truck airplane carrot potato mountain river""".split()
 KINDS = ANIMALS + PEOPLE + FANTASY + THINGS_ALIVE
 HELPERS = """owl mouse bird duck frog turtle rabbit squirrel fox bear bee butterfly cat dog horse hedgehog goose crow beaver
-mole deer snail""".split()  # who comes by when nobody was asked for
+mole deer snail""".split()  # who comes by uninvited
 SHE = set("""girl princess queen fairy witch grandmother mermaid ballerina hen cow goose nurse doll""".split())
 HE = set("""boy prince king knight wizard giant grandfather fisherman postman rooster woodcutter shepherd snowman""".split())
 
@@ -54,7 +54,7 @@ FEARS = ["the dark", "the water", "thunder", "high places", "loud noises", "big 
          "being alone", "the old cave", "new things"]
 SKILLS = ["sing", "dance", "swim", "jump high", "draw", "read", "whistle", "skate", "climb", "play the drum", "fly a kite",
           "ride a bike", "bake", "juggle", "write"]
-# What a story may be asked to be about and nobody can be: uncountable things, days, places.
+# What a story may be asked to be about although no one can be it: uncountable things, days, places.
 WORDS = """love peace hope war time music space money science mathematics courage honesty happiness luck nature art history
 football soccer tennis chess swimming dancing singing reading cooking school work summer spring autumn winter Christmas Easter
 Halloween Sunday Monday pizza chocolate bread milk honey cheese water fire gold sand dust light darkness silence sleep

@@ -6,7 +6,7 @@ interface Item {
   link: string;
 }
 
-/** Groups of pages in the order in which somebody needs them. A page that no group has is in the last one. */
+/** Groups of pages in the order in which a reader needs them. A page that no group has is in the last one. */
 const GROUPS: readonly [title: string, pages: readonly string[]][] = [
   ['Begin', ['README', 'embed', 'server', 'deploy', 'operate', 'dashboard', 'terminal']],
   [

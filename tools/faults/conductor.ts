@@ -40,7 +40,7 @@ export class Conductor {
     this.#onStrike = onStrike;
   }
 
-  /** Faults that had nobody to strike, or whose time has not come. */
+  /** Faults that found no member to strike, or whose time has not come. */
   get numDue(): number {
     return this.#due.length;
   }
@@ -50,7 +50,7 @@ export class Conductor {
     for (const fault of this.#due.filter(({ at }) => at <= numTokens)) {
       const random = new Random(fault.seed);
       const victims = this.#choose(fault.kind, random);
-      // Where nobody is left to strike just now, the next token is the time.
+      // Where no member is left to strike just now, the next token is the time.
       if (victims === null) continue;
       this.#due.splice(this.#due.indexOf(fault), 1);
       const running = this.#strike(fault, victims, random).catch((error: unknown) => {

@@ -1,4 +1,7 @@
-/** Does the same with each item as they come, so many at once; the results are in the order of the items. */
+/**
+ * Does the same with each item as they come, a limited number at once; the results are in the order of the
+ * items.
+ */
 export async function inParallel<Item, Result>(
   items: Iterable<Item>,
   concurrency: number,

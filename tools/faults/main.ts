@@ -34,7 +34,7 @@ async function main(): Promise<number> {
   return isRight ? 0 : 1;
 }
 
-// What was started ends with this process: an exit tells it, a signal alone does not.
+// What was started ends with this process: an exit triggers that, a signal alone does not.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 if (flags.help === true) console.log(HELP);
 else process.exitCode = await main();

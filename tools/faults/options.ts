@@ -54,7 +54,7 @@ export const FLAGS: Readonly<Record<string, { type: 'string' | 'boolean' }>> = {
   ),
 };
 
-/** One of each kind for so many requests, where no flag asks for any. */
+/** One fault of each kind for this many requests, where no flag asks for any. */
 const REQUESTS_OF_A_FAULT = 100;
 
 /** @throws with a sentence where a flag makes no sense */
@@ -95,7 +95,7 @@ export function commandOf(options: RunOptions, more: Partial<Pick<RunOptions, 'o
     if (own !== value) parts.push(`--${name} ${own}`);
   }
   if (only !== null) parts.push(`--only ${only.join(',')}`);
-  // Whether NATS is a cluster depends on the kinds of faults, so they are named beside a plan too.
+  // Whether NATS is a cluster depends on the kinds of faults, so they are named along with a plan too.
   parts.push(...countsText(options.counts));
   if (at !== '') parts.push(`--at ${at}`);
   return `npm run faults -- ${parts.join(' ')}`;

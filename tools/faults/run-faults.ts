@@ -36,7 +36,7 @@ export interface FaultReport {
   /** What is left of the requests anywhere. */
   leftovers: string[];
   struck: StruckFault[];
-  /** Faults of the plan that had nobody to strike. */
+  /** Faults of the plan that found no member to strike. */
   numMissed: number;
   /** How often requests were asked again, by the reason. */
   retries: Record<string, number>;
@@ -52,7 +52,7 @@ export async function runFaults(run: FaultRun): Promise<FaultReport> {
   const positions = [...requests.keys()];
   const began = performance.now();
   await inParallel(positions, concurrency, (position) => load.ask(position));
-  // Faults that had nobody to strike have everybody now, and some of the requests again.
+  // Faults that found no member to strike have all members now, and some of the requests again.
   for (let due = Number.POSITIVE_INFINITY; conductor.numDue > 0 && conductor.numDue < due; ) {
     due = conductor.numDue;
     await conductor.settle();

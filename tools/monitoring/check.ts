@@ -2,8 +2,8 @@
 //
 //   npx tsx tools/monitoring/check.ts [DASHBOARD.json] [--url http://127.0.0.1:8000]
 //
-// The dashboard is the one beside this file, or any other, such as vLLM's own. Exit code 1 where a query reads a series
-// or a label that /metrics does not have.
+// The dashboard is the one next to this file, or any other, such as vLLM's own. Exit code 1 where a query
+// reads a series or a label that /metrics does not have.
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { dashboardQueries, queryFaults } from './dashboard-queries.js';

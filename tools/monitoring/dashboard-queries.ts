@@ -57,7 +57,7 @@ export function variableOf(query: string): { series: string | null; label: strin
   return label === undefined ? null : { series: series ?? null, label };
 }
 
-/** The series that a query in PromQL reads, as far as names tell. */
+/** The series that a query in PromQL reads, as far as names show. */
 export function queriedSeries(query: string): QueriedSeries[] {
   const variable = variableOf(query);
   if (variable !== null) {

@@ -101,7 +101,7 @@ function replaceOperator(node: ts.BinaryExpression, replace: Replace): void {
   replace('operator', node.operatorToken, other);
 }
 
-/** Whether a sum joins texts, as far as its own literals tell. */
+/** Whether a sum joins texts, as far as its own literals show. */
 function hasText(node: ts.Expression): boolean {
   if (ts.isStringLiteralLike(node) || ts.isTemplateExpression(node)) return true;
   return ts.isBinaryExpression(node) && (hasText(node.left) || hasText(node.right));

@@ -3,9 +3,9 @@
 //     pip install ziglang                                      zig is in the folder ziglang of Python's packages
 //     npm run prebuild:zig -- linux-x64-musl --zig PATH        -> prebuilds/linux-x64/skein.musl.{node,json}
 //
-// The C++ library is in the file then, and on a Mac the functions of Node.js are found when the addon is loaded. check-addon.mjs says
-// whether it can be loaded there at all. Whoever publishes such an addon has to run it on its platform before: tools/prebuild/run-musl.ts
-// does that for musl.
+// The C++ library is in the file then, and on a Mac the functions of Node.js are found when the addon is
+// loaded. check-addon.mjs says whether it can be loaded there at all. The publisher of such an addon has to
+// run it on its platform before: tools/prebuild/run-musl.ts does that for musl.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -110,7 +110,7 @@ function linkCommand(compiler, { os }, objects, target) {
   return [...compiler, '-shared', '-s', ...system, ...objects, '-o', target];
 }
 
-/** Runs so many at a time, the first that fails ends all. */
+/** Runs `jobs` steps at a time, the first that fails ends all. */
 async function runAll(steps, jobs) {
   const waiting = [...steps];
   let done = 0;

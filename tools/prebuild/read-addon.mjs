@@ -109,7 +109,10 @@ const MAC_CPUS = new Map([
 ]);
 const MAC_LIBRARIES = [6, 8];
 const COMMAND = { symbols: 2, library: 12 };
-/** Numbers of libraries that stand for whoever has the function: Apple's linker writes one, zig's the other. */
+/**
+ * Numbers of libraries that stand for any library that has the function: Apple's linker writes one, zig's the
+ * other.
+ */
 const ANY_LIBRARY = [0xfe, 0];
 
 /** @param {Buffer} bytes @returns {Addon} */

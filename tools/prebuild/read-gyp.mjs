@@ -32,7 +32,7 @@ export function readGyp(root, { os, cpu }) {
   });
 }
 
-/** An object with those of its conditions that hold: their lists come behind its own. */
+/** An object with those of its conditions that hold: their lists come after its own. */
 function merged({ conditions = [], ...own }, names) {
   const all = { ...own };
   for (const [condition, more] of conditions) {

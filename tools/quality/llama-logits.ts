@@ -57,7 +57,7 @@ export class LlamaLibrary {
       encoding: 'utf8',
       maxBuffer: 1 << 28,
     });
-    // The library tells much on the way; the reason is at the end.
+    // The library prints much on the way; the reason is at the end.
     if (error || status !== 0)
       throw new Error(
         `${SCRIPT} ${args.join(' ')}: ${error?.message ?? stderr.trim().split('\n').slice(-3).join('\n')}`,

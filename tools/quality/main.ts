@@ -4,10 +4,10 @@
  *
  *   npx tsx tools/quality/main.ts MODEL [TEXT_FILE] [bf16,int8,int4,int4+bf16,bf16/int8,int4/int8,int4@amx]
  *
- * Prints perplexity, the KL divergence of the distributions over the whole vocabulary, and how often the most probable
- * token is the same, over every position of a fixed text: of the file, or else of the LICENSE beside this. After the plus
- * stands the format of embedding and output layer, after the slash that of the cache (default: bf16), after the at sign
- * the instruction set (default: the best that runs without being named).
+ * Prints perplexity, the KL divergence of the distributions over the whole vocabulary, and how often the most
+ * probable token is the same, over every position of a fixed text: of the file, or else of the LICENSE next
+ * to this. After the plus stands the format of embedding and output layer, after the slash that of the cache
+ * (default: bf16), after the at sign the instruction set (default: the best that runs without being named).
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -95,7 +95,8 @@ def cases_of(model, most):
                 if "min_new_tokens" in processors and not case["ends"]:
                     processors.pop("min_new_tokens")
                 index += 1
-                # transformers looks at a bad word only where there are as many tokens as it has; one less tells.
+                # transformers looks at a bad word only where there are as many tokens as it has; one less
+                # shows it.
                 if len(prompt) > 1 or "bad_words" not in processors:
                     yield prompt, case
 

@@ -28,10 +28,9 @@ from families import FILE, numbers  # noqa: E402
 
 HEADS = os.path.join(os.path.dirname(FILE), "draft-heads.json")
 TARGET = os.path.join(os.path.dirname(FILE), "families-gguf.json")
-# Those that the converter does not know, or whose tokenizer it asks for; glm, whose heads are wider than its hidden size, is converted
-# without their width (glm-4-9b is not), lfm2-bias, as whose convolution's biases it fails, and falcon-h1-norm, whose norm llama.cpp has behind
-# its gate. qwen2-moe-steps, lfm2-moe-shares and gpt-oss-clamped have experts as llama.cpp
-# computes them for no file of their architecture.
+# Those that the converter does not know, or whose tokenizer it asks for; glm, whose heads are wider than its
+# hidden size, is converted without their width (glm-4-9b is not), lfm2-bias, as whose convolution's biases it
+# fails, and falcon-h1-norm, whose norm llama.cpp has after its gate.
 NOT_CONVERTED = {"qwen2-moe-steps", "lfm2-moe-shares", "gpt-oss-clamped", "phi-moe-near", "lfm2-bias", "falcon-h1-norm", "ministral", "internvl", "idefics3", "smolvlm", "gemma3-vision", "mistral-small3", "glm"}
 
 

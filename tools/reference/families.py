@@ -136,7 +136,8 @@ def family(name):
             singles = [log_probs(model, item["promptIds"], item["tokens"]) for item in items]
             for item, single in zip(items, singles):
                 exact = exact_log_probs(model, item["promptIds"], item["tokens"])
-                # An engine may be 1e-5 from these: of a model of which float32 makes about as much by itself, that would tell nothing.
+                # An engine may be 1e-5 from these: of a model of which float32 makes about as much by itself,
+                # that would show nothing.
                 assert (single - exact).abs().max() < 7e-6, f"{name}: float32 is {(single - exact).abs().max():.1e} from float64"
                 item["logProbs"] = row(exact)
         with open(f"{directory}/config.json", encoding="utf-8") as file:

@@ -104,7 +104,7 @@ def run(model, parameters, logits):
     before, is_penalised = None, False
     for processor in processors(model, parameters):
         name = type(processor).__name__
-        # OpenAI's penalties come behind the repetition penalty and before whatever bans tokens.
+        # OpenAI's penalties come after the repetition penalty and before the processors that ban tokens.
         if not is_penalised and name not in ("SequenceBiasLogitsProcessor", "RepetitionPenaltyLogitsProcessor"):
             scores, is_penalised = penalised(scores, parameters), True
         if before is None and name.endswith("Warper"):

@@ -9,7 +9,7 @@ export interface Exchange {
   leave(): void;
 }
 
-/** Told of each piece of an answer's body as it comes. */
+/** Called with each piece of an answer's body as it comes. */
 export type OnBytes = () => void;
 
 /** Sends a body, or a GET where it is null, and resolves with the first byte of the answer's body. */

@@ -2,7 +2,10 @@ import type { Cost } from './measure.js';
 
 /** Longest time for which a single request may hold the main thread: see SECURITY.md. */
 const HOLD_MS = 50;
-/** Longest chunk that --max-chunk-ms promises by default on the native executor, beside the rest of an iteration. */
+/**
+ * Longest chunk that --max-chunk-ms promises by default on the native executor, besides the rest of an
+ * iteration.
+ */
 const CHUNK_MS = 50;
 const MEMORY_BYTES = 32 * 2 ** 20;
 const MEMORY_OF_BODY = 4;

@@ -21,7 +21,7 @@ export interface ModelSizes {
 
 /** Fields of a body, as JSON. */
 export type Fields = Readonly<Record<string, JsonText>>;
-/** The dearest values of a field: alone, or with the other fields that they need. */
+/** The most expensive values of a field: alone, or with the other fields that they need. */
 export type DearField = (sizes: ModelSizes) => readonly (JsonText | Fields)[];
 
 const one =
@@ -189,7 +189,7 @@ const dearFormats: readonly JsonText[] = [
   `{"type":"json_schema","json_schema":{"name":${longTexts[0]},"schema":{}}}`,
 ];
 
-/** Parameters whose greatest value is as dear as any other. */
+/** Parameters whose greatest value is as expensive as any other. */
 const parameters: Readonly<Record<string, DearField>> = Object.fromEntries(
   NAMED_PARAMETERS.map(({ field, parameter }) => [
     field,
@@ -712,7 +712,10 @@ const batches: Readonly<Record<string, DearField>> = {
   output_expires_after: jsonField,
 };
 
-/** A route with a body: what is asked for where nothing is dear, and what is dear in each of its fields. */
+/**
+ * A route with a body: what is requested where nothing is expensive, and what is expensive in each of its
+ * fields.
+ */
 export interface DearRoute {
   plain: Fields;
   fields: Readonly<Record<string, DearField>>;

@@ -30,7 +30,10 @@ function ofNoise(side: number, seed: number) {
   return sharp(noise(3 * side * side, seed), { raw });
 }
 
-/** The dearest valid pictures, by name: of each kind the most pixels, the longest file, the most pictures, the most tokens. */
+/**
+ * The most expensive valid pictures, by name: of each kind the most pixels, the longest file, the most
+ * pictures, the most tokens.
+ */
 const DRAWS: readonly (readonly [name: string, count: number, draw: Draw])[] = [
   ['a PNG of the most pixels', 1, (colour) => plain(SIDE, SIDE, colour).png().toBuffer()],
   [
@@ -58,7 +61,7 @@ const MAX_TOKENS: Draw = (colour) => plain(2000, 1100, colour).png().toBuffer();
 export type DearPictures = readonly [name: string, request: (number: number) => Promise<DearRequest>];
 
 /**
- * The dearest requests with pictures. Their memory is that of the models' pictures.
+ * The most expensive requests with pictures. Their memory is that of the models' pictures.
  * @param few model whose pictures have few tokens, so that it answers soon @param many model whose pictures have as many as there may be
  */
 export function dearPictures(few: string, many: string): DearPictures[] {

@@ -3,7 +3,7 @@ import { DEAR_ROUTES, type Fields, type ModelSizes } from './dear-fields.js';
 import { list } from './dear-values.js';
 import type { DearRequest } from './measure.js';
 
-/** Requests that are as dear as they may be, of the fields that the server describes. */
+/** Requests that are as expensive as they may be, of the fields that the server describes. */
 export class DearRequests {
   readonly #sizes: ModelSizes;
   readonly #modelOf: (path: string) => string;
@@ -20,14 +20,15 @@ export class DearRequests {
     this.#fields = fields;
   }
 
-  /** Nothing of it is dear. */
+  /** Nothing of it is expensive. */
   plain(path: string): DearRequest {
     return this.#request(path, 'plain', {});
   }
 
   /**
-   * A full batch without anything dear: as many answers as the engine generates at once by default, to prompts of as many
-   * tokens as it takes in one iteration. Prompts of another number have nothing in common with these.
+   * A full batch without anything expensive: as many answers as the engine generates at once by default, to
+   * prompts of as many tokens as it takes in one iteration. Prompts of another number have nothing in common
+   * with these.
    */
   crowd(number: number): DearRequest {
     const tokens = (prompt: number) =>
@@ -36,7 +37,7 @@ export class DearRequests {
     return this.#request('/v1/completions', 'crowd', fields);
   }
 
-  /** The same where each answer goes on behind as long a prompt as the model takes, which all of them share. */
+  /** The same where each answer continues a prompt as long as the model takes, which all of them share. */
   longCrowd(): DearRequest {
     const prompt = list(this.#sizes.maxSeqLen - 20, (i) => String(5 + ((i * i) % 300)));
     return this.#request('/v1/completions', 'long crowd', {
@@ -56,13 +57,13 @@ export class DearRequests {
     return this.#request(path, nameOf(field, index), this.#values(path, field)[index]!);
   }
 
-  /** Fields that nobody knows. @param length UTF-16 units of each of their names, at least */
+  /** Fields that no route knows. @param length UTF-16 units of each of their names, at least */
   unknown(path: string, count: number, length: number): DearRequest {
     const fields = Array.from({ length: count }, (_, i) => [`${i}`.padEnd(length, 'x'), '1']);
     return this.#request(path, `${count} unknown fields`, Object.fromEntries(fields));
   }
 
-  /** Some dear fields together: the same for a state of the generator on every machine. */
+  /** Some expensive fields together: the same for a state of the generator on every machine. */
   random(random: Random): DearRequest {
     const [path] = random.pick([...this.#fields].filter(([, names]) => names.length > 0));
     const names: string[] = [];

@@ -22,7 +22,7 @@ export interface DearStore {
   fill(store: Store, model: string, isFull: boolean): Promise<DearRequest[]>;
 }
 
-/** Routes that go on with what is stored, with what they need besides. */
+/** Routes that continue from what is stored, with what they need besides. */
 const READERS: Readonly<Record<string, object>> = {
   '/v1/responses': { max_output_tokens: 4, truncation: 'auto', store: false },
   '/v1/responses/compact': {},

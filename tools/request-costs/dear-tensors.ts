@@ -5,7 +5,7 @@ import { MAX_ELEMENTS } from '../../callbacks/infer/byte-elements.js';
 import type { Cost } from './measure.js';
 import type { MeteredServer } from './metered-server.js';
 
-/** A request for tensors that is as dear as its kind can be. */
+/** A request for tensors that is the most expensive of its kind. */
 export interface DearTensors {
   name: string;
   path: string;
@@ -50,14 +50,16 @@ function binary(name: string, model: Model, count: number, bytes: Uint8Array, mo
 
 const bytesOf = ({ buffer }: { buffer: ArrayBufferLike }) => new Uint8Array(buffer);
 
-/** BYTES data: so many texts of so many letters. */
+/** BYTES data: `count` texts of `length` letters. */
 function texts(count: number, length: number): Uint8Array {
   const data = Buffer.alloc(count * (4 + length), 97);
   for (let i = 0; i < count; i++) data.writeUInt32LE(length, i * (4 + length));
   return data;
 }
 
-/** The dearest requests that the routes of tensors take, and those that they refuse for what they hold. */
+/**
+ * The most expensive requests that the routes of tensors take, and those that they refuse for what they hold.
+ */
 export function dearTensors(): DearTensors[] {
   const waves = new Float32Array(BODY / 4).map((_, i) => Math.sin(i));
   const digits = list('as many small numbers as a body holds', 'i8', '1');

@@ -1,13 +1,13 @@
 import { DEFAULT_MAX_BODY_BYTES } from '../../src/server/web/bodies/read-json.js';
 
-/** A value of JSON as text, since what is dear is often what no serialiser writes. */
+/** A value of JSON as text, since what is expensive is often what no serialiser writes. */
 export type JsonText = string;
 
-/** Room for the rest of the body beside a value that fills it. */
+/** Room for the rest of the body besides a value that fills it. */
 const REST_OF_BODY = 64 * 1024;
 export const LONGEST = DEFAULT_MAX_BODY_BYTES - REST_OF_BODY;
 
-/** So many times the same, separated by commas. */
+/** An item `count` times, separated by commas. */
 function repeated(count: number, item: (index: number) => string): string {
   return Array.from({ length: count }, (_, index) => item(index)).join();
 }
@@ -16,7 +16,7 @@ export const list = (count: number, item: (index: number) => string) => `[${repe
 export const object = (count: number, entry: (index: number) => string) => `{${repeated(count, entry)}}`;
 export const text = (unit: string, length: number) => `"${unit.repeat(Math.floor(length / unit.length))}"`;
 
-/** Texts as long as a body holds, in ways to write one that are dear to read. */
+/** Texts as long as a body holds, in ways to write one that are expensive to read. */
 export const longTexts: readonly JsonText[] = [
   text('a', LONGEST),
   text('\\u00e9', LONGEST),
@@ -27,8 +27,9 @@ export const longTexts: readonly JsonText[] = [
 const MAX_TOKENIZED = 2 ** 18;
 
 /**
- * Texts whose words are dear to cut into tokens: one word of a letter that merges with itself again and again; one of Chinese
- * characters, of which each is three bytes and most are no token; and digits, each of which is a word.
+ * Texts whose words are expensive to cut into tokens: one word of a letter that merges with itself again and
+ * again; one of Chinese characters, of which each is three bytes and most are no token; and digits, each of
+ * which is a word.
  */
 export const longWords: readonly JsonText[] = [
   text('a', MAX_TOKENIZED),

@@ -23,8 +23,8 @@ interface FlatTensor {
 }
 
 /**
- * A tiny model with a large tokenizer, which goes on from that of another model. Each number is another one, so that an engine is built
- * for it. @param numTexts texts of its vocabulary
+ * A tiny model with a large tokenizer, which continues from that of another model. Each number is another
+ * one, so that an engine is built for it. @param numTexts texts of its vocabulary
  */
 export function writeLateModel(model: string, folder: string, number: number, numTexts: number): void {
   mkdirSync(folder, { recursive: true });

@@ -27,7 +27,7 @@ export const HOSTILE_GUIDES = {
   },
 } satisfies Record<string, HostileGuide>;
 
-/** Beside it the same clients with an ordinary pattern: what they cost by being there. */
+/** For comparison, the same clients with an ordinary pattern: what they cost by being there. */
 export const PEACEFUL_GUIDE: HostileGuide = {
   what: 'for comparison: an ordinary pattern',
   fields: { guided_regex: '[a-z]{3,9}( [a-z]{3,9}){40}' },

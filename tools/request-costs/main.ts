@@ -1,9 +1,8 @@
-// Cost of the dearest requests, beside a client that streams: npm run costs -- [PATTERN] [--random 200] [--seed 1]
-// [--guides 10] [--write]. PATTERN is that of a route and field, of a store or of what is expensive once: 'stored' measures what takes
-// from stores, 'for the first time' what a server does for the first time.
-// --guides: measures clients with hostile guides beside it, for so many seconds each.
-// With --write the tables go into SECURITY.md. SKEIN_TEST_MODEL names SmolLM2-135M-Instruct; without it the demo model is
-// measured.
+// Cost of the most expensive requests to a client that streams: npm run costs -- [PATTERN] [--random 200]
+// [--seed 1] [--guides 10] [--write]. PATTERN is that of a route and field, of a store or of what is
+// expensive once: --guides: measures clients with hostile guides next to it, for the given number of seconds
+// each. With --write the tables go into SECURITY.md. SKEIN_TEST_MODEL names SmolLM2-135M-Instruct; without it
+// the demo model is measured.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -42,7 +42,7 @@ export interface Cost {
   memoryBytes: number;
 }
 
-/** Cost of the server beside the requests that are measured. */
+/** Cost of the server without the requests that are measured. */
 export interface Baseline {
   /** Processor time of the main thread for a token of the neighbour. */
   tokenMs: number;
@@ -63,7 +63,7 @@ export interface MeasuredCost {
 
 /** Longest time for which the answer of a request is read before its client leaves. */
 const MAX_READ_MS = 4000;
-/** Number of iterations within which the work behind a request that left is done. */
+/** Number of iterations within which the remaining work for a request that left is done. */
 const ITERATIONS_AFTER = 8;
 /** Number of iterations over which the cost of a neighbour's token is measured. */
 const BASELINE_ITERATIONS = 100;
@@ -73,7 +73,7 @@ const BASELINE_ITERATIONS = 100;
  */
 const FIRST_PAUSE_MS = 50;
 
-/** Cost of a token of the neighbour to the main thread, with nobody beside it. */
+/** Cost of a token of the neighbour to the main thread, with no other client. */
 export async function tokenMsOf(server: MeteredServer): Promise<number> {
   const before = await server.noted();
   await pass(server, BASELINE_ITERATIONS);
@@ -144,7 +144,7 @@ export async function leastCost(
   }
 }
 
-/** Waits for so many iterations: the neighbour always has some. */
+/** Waits for `count` iterations: the neighbour always has some. */
 async function pass(server: MeteredServer, count: number): Promise<void> {
   const { iterations: first } = await server.noted();
   for (let { iterations } = await server.noted(); iterations < first + count; ) {

@@ -1,5 +1,5 @@
-// Loaded into a server with node --import, in each of its threads: notes the processor time of what nobody can
-// interrupt, and tells it over the channel of the child process.
+// Loaded into a server with node --import, in each of its threads: notes the processor time of what cannot be
+// interrupted, and reports it over the channel of the child process.
 //
 //   main thread     the longest time between two ticks of a timer: who waits for the server waits for that
 //   engine thread   the longest time between two messages of an iteration: who waits for a token waits for that

@@ -44,7 +44,7 @@ export class MeteredServer {
     return this.#child.pid!;
   }
 
-  /** @param reset begins anew. */
+  /** @param reset starts over. */
   async noted(reset = false): Promise<Noted> {
     const answer = once(this.#child, 'message') as Promise<[Noted]>;
     this.#child.send(reset ? 'reset' : 'read');
@@ -56,7 +56,7 @@ export class MeteredServer {
     return this.#status('VmRSS');
   }
 
-  /** Begins anew to note how much memory is resident at most. */
+  /** Starts again to note how much memory is resident at most. */
   resetPeak(): void {
     writeFileSync(`/proc/${this.#child.pid}/clear_refs`, '5');
   }

@@ -43,7 +43,7 @@ const WARMING_UP = 6;
 /** Crowds of which the least one counts; each takes as long as all the other requests of a round. */
 const CROWDS = 3;
 
-/** A server with a client that streams tokens all the time, beside whom requests are measured. */
+/** A server with a client that streams tokens all the time, next to which requests are measured. */
 export class CostSession {
   /** Fields by the path of their route, as the server describes them. */
   readonly fields: ReadonlyMap<string, readonly string[]>;
@@ -135,7 +135,9 @@ export class CostSession {
     return requests.map((request) => ({ ...request, name: `${request.name} of ${name}` }));
   }
 
-  /** Effect of clients with this guide on the neighbour, one request after the other for so many seconds. */
+  /**
+   * Effect of clients with this guide on the neighbour, one request after the other for `seconds` seconds.
+   */
   async beside({ what, fields }: HostileGuide, seconds: number): Promise<GuideCost> {
     const body = JSON.stringify({
       model: 'chat',

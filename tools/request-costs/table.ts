@@ -4,7 +4,7 @@ import type { Cost } from './measure.js';
 /** Requests that are shown for each figure. */
 const SHOWN = 3;
 
-/** The dearest requests by each figure, as Markdown. Refused ones cost something too, and count. */
+/** The most expensive requests by each figure, as Markdown. Refused ones cost something too, and count. */
 export function costTable(costs: readonly Cost[]): string {
   const rows = [
     ...top(costs, 'main thread held without a break', ({ holdMs }) => holdMs, ms),

@@ -164,7 +164,7 @@ export class Crowd {
     this.#keep({ request, answer });
   }
 
-  /** A fair sample of all that there were; now and then one is remembered, to go on from. */
+  /** A fair sample of all that there were; now and then one is remembered, to continue from. */
   #keep(sample: Sample): void {
     const place = this.#random.integer(0, this.counts.requests);
     if (this.samples.length < MAX_SAMPLES) this.samples.push(sample);

@@ -1,7 +1,8 @@
 /**
- * Hours in minutes: random requests on a tiny model with a KV pool far too small, through every kind of scheme,
- * scheduler and cache, with cancels and time limits; every answer of a sample compared bit for bit with the same request
- * alone, and no block, thread, handle or memory left behind. Exit code 1 if anything was wrong.
+ * Hours in minutes: random requests on a tiny model with a KV pool far too small, through every kind of
+ * scheme, scheduler and cache, with cancels and time limits; every answer of a sample compared bit for bit
+ * with the same request alone, and no block, thread, handle or memory left over. Exit code 1 if anything was
+ * wrong.
  *
  *     npm run soak -- --seconds 60 --seed 7
  */

@@ -33,7 +33,7 @@ const text = (value: string): Tensor => {
 };
 const bool = (value: boolean): Tensor => ({ shape: [1], data: Uint8Array.of(Number(value)) });
 
-/** Prompts that begin alike: a few stems, of which each request takes a part and goes on by itself. */
+/** Prompts that begin alike: a few stems, of which each request takes a part and continues by itself. */
 const STEMS = 4;
 
 /** Draws requests of every kind that there is. */
@@ -41,7 +41,7 @@ export class RequestFactory {
   readonly #random: Random;
   readonly #limits: RequestLimits;
   readonly #stems: number[][];
-  /** Prompts with their answers, to go on from. */
+  /** Prompts with their answers, to continue from. */
   readonly #conversations: number[][] = [];
   #nextId = 1n;
 
@@ -51,7 +51,7 @@ export class RequestFactory {
     this.#stems = Array.from({ length: STEMS }, () => this.#tokens(limits.maxSeqLen));
   }
 
-  /** Keeps the tokens of a request and its answer, for a later request to go on from. */
+  /** Keeps the tokens of a request and its answer, for a later request to continue from. */
   remember(tokens: readonly number[]): void {
     if (tokens.length < this.#limits.maxSeqLen / 2) this.#conversations.push([...tokens]);
     if (this.#conversations.length > 16) this.#conversations.shift();

@@ -13,7 +13,7 @@ export interface SoakOptions {
   /** Seconds of all mixes together. */
   seconds: number;
   seed: number;
-  /** Each mix goes on until it has sent so many, however slow the machine is; default 0. */
+  /** Each mix goes on until it has sent this many, however slow the machine is; default 0. */
   leastRequests?: number;
   mixes?: readonly Mix[];
   onLine?: (line: string) => void;
@@ -54,7 +54,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
   let first: Resources | null = null;
   const endMs = performance.now() + 1000 * seconds;
   for (const [index, mix] of mixes.entries()) {
-    // Time that a mix had for comparing alone and did not need goes to the mixes behind it.
+    // Time that a mix had for comparing alone and did not need goes to the mixes after it.
     const ms = Math.max(0, endMs - performance.now()) / (mixes.length - index);
     const report = await runMix(options, mix, ms, seed + index);
     reports.push(report);
@@ -99,7 +99,10 @@ async function runMix(
   return { name: mix.name, counts, compared, rssBytes: [early, late], failures: named };
 }
 
-/** Lets the crowd load the engine until then and until it has sent so many requests, or until something is wrong. */
+/**
+ * Lets the crowd load the engine until `untilMs` and until it has sent `leastRequests` requests, or until
+ * something is wrong.
+ */
 async function load(crowd: Crowd, untilMs: number, leastRequests = 0): Promise<void> {
   const goesOn = () => performance.now() < untilMs || crowd.counts.requests < leastRequests;
   while (goesOn() && !crowd.isOver) await wait(20);

@@ -22,7 +22,8 @@ const LEGEND_HEIGHT = 28;
 const FONT = 'font-family="system-ui, sans-serif" font-size="12" fill="#333"';
 
 /**
- * Panels side by side as an SVG, with a title for whoever cannot see it, and one legend: the lines of all panels have the same names and colors.
+ * Panels side by side as an SVG, with a title for readers who cannot see it, and one legend: the lines of all
+ * panels have the same names and colors.
  *
  *   title           title
  *   |    __/        |\

@@ -302,7 +302,7 @@ export const text = (value: string): Tensor => {
 };
 export const bool = (value: boolean): Tensor => one(Uint8Array.of(value ? 1 : 0));
 
-/** A request with the tensors that are always needed; streams unless told otherwise. */
+/** A request with the tensors that are always needed; streams unless `inputs` say otherwise. */
 export function makeRequest(
   requestId: bigint,
   promptTokens: readonly number[],

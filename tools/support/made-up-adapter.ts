@@ -13,7 +13,7 @@ export interface MadeUp {
   value(): number;
 }
 
-/** An adapter of a model that nobody trained. */
+/** An adapter of an untrained model. */
 export function madeUpAdapter(
   config: ModelConfig,
   { modules, rank: nextRank, value }: MadeUp,

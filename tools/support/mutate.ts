@@ -1,7 +1,10 @@
 import { MAX_INT32 } from '../../base/int32.js';
 import type { Random } from './random.js';
 
-/** Values that do not belong in place of a number: beside every limit, not whole, not a number, of another type, absent. */
+/**
+ * Values that do not belong in place of a number: next to every limit, not whole, not a number, of another
+ * type, absent.
+ */
 const ODD_NUMBERS = [
   -1,
   0,
@@ -90,7 +93,7 @@ function mutateArray(
     return 'of another type';
   }
   const length = random.below(array.length + 2);
-  // Memory of its own: what lies behind it is then nobody's.
+  // Memory of its own: what lies after it is then unused.
   const resized = new (array.constructor as new (length: number) => Uint8Array)(length);
   for (let i = 0; i < Math.min(length, array.length); i++) resized[i] = array[i] as number;
   holder[key] = resized;

@@ -16,7 +16,7 @@ export interface SamplingRow {
   frequencyPenalty?: number;
   noRepeatNgramSize?: number;
   bias?: LogitBias;
-  /** Added behind all other penalties. */
+  /** Added after all other penalties. */
   penalties?: LogitBias;
   /** Values of its chain, as chainValuesOf makes them; mirostat's state is written to it. */
   chain?: Float64Array;

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
 /**
- * A port of this machine that leads to another one, as over a link with delay: what comes at either end leaves the other one after so
- * many milliseconds, in order.
+ * A port of this machine that leads to another one, as over a link with delay: what comes at either end
+ * leaves the other one after a fixed number of milliseconds, in order.
  *
  *   rank 1 --> port == delayMs ==> target: rank 0
  *          <--      == delayMs ==

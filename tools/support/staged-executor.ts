@@ -6,7 +6,7 @@ import type { SamplingBatch, SamplingOutput } from '../../engine/packed-call/sam
 
 import type { PictureRule } from '../../network/attention-mask.js';
 
-/** A begun step; a begun forward, which has no sampling; or a change of memory, which nobody waits for. */
+/** A begun step; a begun forward, which has no sampling; or a change of memory, which is not waited for. */
 type Entry =
   | { kind: 'step'; begun: BegunStep; error: unknown; hasRun: boolean }
   | { kind: 'forward'; batch: PackedBatch }
@@ -18,7 +18,8 @@ type Entry =
  *
  *   begin A | copy | begin B | finish: A runs | begin C | finish: copy, B runs | ...
  *
- * With `isEager` steps run as soon as another one is begun behind them; their results are there early, as those of a real executor may be.
+ * With `isEager` steps run as soon as another one is begun after them; their results are there early, as
+ * those of a real executor may be.
  */
 export class StagedExecutor implements Executor {
   readonly name: Executor['name'];
@@ -136,7 +137,7 @@ export class StagedExecutor implements Executor {
     return entry.kind !== 'forward';
   }
 
-  /** The oldest begun step, behind all changes that came before it. */
+  /** The oldest begun step, after all changes that came before it. */
   #oldest(): Exclude<Entry, { kind: 'change' }> {
     this.#maySample = false;
     for (let entry = this.#queue[0]; entry !== undefined; entry = this.#queue[0]) {

@@ -20,7 +20,10 @@ export interface TinyShape {
   numHeads: number;
   numKvHeads: number;
   headDim: number;
-  /** Values of the first layers in place of numHeads, numKvHeads and headDim; the layers behind have none of their own. */
+  /**
+   * Values of the first layers in place of numHeads, numKvHeads and headDim; the layers after them have none
+   * of their own.
+   */
   ownHeads: readonly { numHeads?: number; numKvHeads?: number; headDim?: number }[];
   /** Layers at the end that keep nothing: their queries meet the keys and values of the first layer. */
   readingLayers: number;
@@ -34,8 +37,8 @@ export interface TinyShape {
   precision: TensorPrecision | 'mixed';
   seed: number;
   /**
-   * True: it has features of other architectures than Llama's: embeddings that are scaled, normed heads, norms behind
-   * attention, a window, a cap and a RoPE of the first layer's own, capped logits.
+   * True: it has features of other architectures than Llama's: embeddings that are scaled, normed heads,
+   * norms after attention, a window, a cap and a RoPE of the first layer's own, capped logits.
    */
   varied: boolean;
   /**
@@ -59,7 +62,10 @@ export interface TinyShape {
    * that the network keeps nothing of a token.
    */
   scanned: boolean | 'alone';
-  /** True: its rows begin with the embedding beside a row that the caller brings, and its normed rows are kept, as those of a head that guesses. */
+  /**
+   * True: its rows begin with the embedding next to a row that the caller brings, and its normed rows are
+   * kept, as those of a head that guesses.
+   */
   handsRows: boolean;
   /** True: RoPE turns by grids, and the first layer ends with what a prompt's own rows bring after the embedding. */
   sees: boolean;
@@ -264,7 +270,7 @@ function layerInputs(
 const tinyMatrix = (network: NetworkBuilder, name: string, rows: number, columns: number) =>
   network.matrix(name, [{ name: sourceOf(name), rows, columns }]);
 
-/** The embedding, beside a row of the caller's where it brings one. */
+/** The embedding, next to a row of the caller's where it brings one. */
 function firstRows(
   network: NetworkBuilder,
   embedding: string,

@@ -5,8 +5,9 @@
  *     npx tsx tools/tensorflow-bits/main.ts --threads 4                              this processor's kernels
  *     ONEDNN_MAX_CPU_ISA=AVX2 npx tsx tools/tensorflow-bits/main.ts --threads 4      those of AVX2
  *
- * Prints for each op the row counts that give other bits than 48 rows do, first any counts, then those that the rule fills up
- * to: that column has to be empty. The last column tells runs with other threads apart: equal words, equal bits.
+ * Prints for each op the row counts that give other bits than 48 rows do, first any counts, then those that
+ * the rule fills up to: that column has to be empty. The last column distinguishes runs with other threads:
+ * equal words, equal bits.
  */
 import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';

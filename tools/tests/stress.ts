@@ -1,5 +1,6 @@
 /**
- * Runs test files many times beside busy loops, and prints what failed. What passes here does not count on a quick machine.
+ * Runs test files many times while busy loops run, and prints what failed. What passes here does not count on
+ * a quick machine.
  *
  *     npm run test:stress -- FILE... [--runs N] [--loops N]
  *

@@ -1,6 +1,7 @@
 /**
- * Behaviour of MAX_UTILIZATION when more is asked of it than the pool can hold, without and with a horizon for starts, and
- * GUARANTEED_NO_EVICT beside it. Counts iterations and tokens, no time: the same on every machine.
+ * Behaviour of MAX_UTILIZATION when more is asked of it than the pool can hold, without and with a horizon
+ * for starts, and GUARANTEED_NO_EVICT for comparison. Counts iterations and tokens, no time: the same on
+ * every machine.
  *
  *     npx tsx tools/thrashing/main.ts            prints the tables
  *     npx tsx tools/thrashing/main.ts --write    writes them into docs/lab/batching.md

@@ -25,7 +25,7 @@ interface Round {
   answered: number;
 }
 
-/** An open connection that sends one request as often as it is told. */
+/** An open connection that sends one request each time it is asked to. */
 class Client {
   readonly #socket: Socket;
   readonly #request: string;
@@ -84,7 +84,7 @@ async function crowd(server: MeteredServer, count: number): Promise<Round> {
   };
 }
 
-/** What hundreds of requests in one moment cost everybody else. */
+/** What hundreds of requests in one moment cost all other clients. */
 export const bench = defineBench({
   flags: FLAGS,
   document: 'docs/lab/server.md',

@@ -1,6 +1,6 @@
 import { RawStream } from '../http/raw-stream.js';
 
-/** Keeps so many chats in flight: each that ends is followed by another, of another length. */
+/** Keeps a number of chats in flight: each that ends is followed by another, of another length. */
 export class Crowd {
   readonly #url: string;
   readonly #lengths: () => number;

@@ -34,8 +34,9 @@ interface Answer {
 }
 
 /**
- * A prompt that an engine has computed, asked again after a restart: the time to the first token, from the disk beside computed. The files
- * have just been written, so the system may have them in memory, as after a restart of a server; the bits must be the same.
+ * A prompt that an engine has computed, asked again after a restart: the time to the first token, read from
+ * the disk and computed. The files have just been written, so the system may have them in memory, as after a
+ * restart of a server; the bits must be the same.
  */
 export const bench = defineBench({
   flags: FLAGS,

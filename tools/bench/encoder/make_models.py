@@ -52,7 +52,7 @@ QWEN3_EMBEDDING = {
     "max_position_embeddings": 32768,
     "rope_parameters": {"rope_type": "default", "rope_theta": 1000000.0},
 }
-# Without the two Dense modules behind the pooling, whose one row a text takes no time.
+# Without the two Dense modules after the pooling, whose one row a text takes no time.
 EMBEDDINGGEMMA = {
     "hidden_size": 768,
     "intermediate_size": 1152,
@@ -66,7 +66,7 @@ EMBEDDINGGEMMA = {
     "max_position_embeddings": 2048,
 }
 
-# `around`: tokens before and behind a text, by their places in the vocabulary of a byte-level tokenizer.
+# `around`: tokens before and after a text, by their places in the vocabulary of a byte-level tokenizer.
 SHAPES = {
     "bge-base": {"config": "BertConfig", "fields": BERT_BASE, "pooling": "cls", "layers": 1},
     "modernbert-base": {"config": "ModernBertConfig", "fields": MODERNBERT_BASE, "pooling": "mean", "layers": 1.5, "around": [1, 2]},

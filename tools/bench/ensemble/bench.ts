@@ -55,7 +55,7 @@ function writeModels(folder: string): void {
   for (const steps of STEPS) write(`steps-${steps}`, ensembleOf(steps));
 }
 
-/** Models of folders may come behind the first sign of the server's health. */
+/** Models of folders may come after the first sign of the server's health. */
 async function untilReady(url: string): Promise<void> {
   while ((await fetch(url)).status !== 200) await sleep(50);
 }
@@ -66,7 +66,10 @@ async function measure(url: string, model: string, clients: number, seconds: num
   return (JSON.parse(stdout) as { p50: number }).p50;
 }
 
-/** What an ensemble costs over its parts: an identity model alone, and behind ensembles of one, two and four steps. */
+/**
+ * What an ensemble costs over its parts: an identity model alone, and inside ensembles of one, two and four
+ * steps.
+ */
 export const bench = defineBench({
   flags: FLAGS,
   document: 'docs/lab/server.md',

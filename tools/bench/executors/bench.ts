@@ -82,7 +82,7 @@ function timed(executor: Executor, steps: readonly Step[], seconds: number): num
 /** Milliseconds of a step with 8 sequences, by the work they are spent on. */
 interface Split {
   all: number;
-  /** Time of drawing the tokens; null where it cannot be told from the rest. */
+  /** Time of drawing the tokens; null where it cannot be separated from the rest. */
   sample: number | null;
   kinds: Record<string, number>;
   /** Time that reading back the logits adds to a forward. */
@@ -215,8 +215,9 @@ async function measure(
 }
 
 /**
- * All executors that run on this machine, beside the native one in f32: tokens/s, and on what an iteration is spent. Random
- * weights of SmolLM2-135M's shape in f32, K and V in f32; the executor alone, greedy sampling included.
+ * All executors that run on this machine, compared with the native one in f32: tokens/s, and on what an
+ * iteration is spent. Random weights of SmolLM2-135M's shape in f32, K and V in f32; the executor alone,
+ * greedy sampling included.
  */
 export const bench = defineBench({
   flags: FLAGS,

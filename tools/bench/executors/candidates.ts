@@ -8,14 +8,14 @@ import { openTensorFlowRunner } from '../../../engine/executors/tensorflow/open-
 import { openWasmRunner } from '../../../engine/executors/wasm/open-wasm-runner.js';
 import { WasmRunner } from '../../../engine/executors/wasm/wasm-runner.js';
 
-/** Seconds per kind of op since the last call; counting goes on where `on` is true. */
+/** Seconds per kind of op since the last call; counting continues where `on` is true. */
 export type Profile = (on: boolean) => Record<string, number>;
 
 export interface Candidate {
   name: string;
   /** The candidate's logits stay on a device, and it draws there unless they are read back. */
   drawsOnDevice?: true;
-  /** profile: where it can tell. */
+  /** profile: where it can report one. */
   open(engine: NativeEngine, options: ExecutorOptions): Promise<{ executor: Executor; profile?: Profile }>;
 }
 

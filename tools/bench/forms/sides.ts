@@ -14,7 +14,7 @@ export interface FormRun {
   startSeconds: number;
   /** Tokens a second of all sequences together, in the order of SEQUENCES. */
   tokensPerSecond: number[];
-  /** Bytes of weights that a step reads; null where the side does not tell. */
+  /** Bytes of weights that a step reads; null where the side does not report them. */
   weightBytes: number | null;
 }
 

@@ -47,7 +47,7 @@ const PLACES = 8;
 const MAX_BLOCKS = 10_000;
 /** Beginnings that each worker has cached. */
 const PREFIXES_EACH = 8;
-/** Tokens of prompts of which no block is told. */
+/** Tokens of prompts of which no block is reported. */
 const ONE_TOKEN = Int32Array.of(7);
 
 /**
@@ -67,7 +67,7 @@ export class FakeFleet implements GatewayPort, RoutingPort {
   #numInStream = 0;
   #free: FleetWorker[] = [];
   #messages: (() => void)[] = [];
-  /** Workers that have got requests, and have not told so. */
+  /** Workers that have got requests, and have not reported so. */
   readonly #holders = new Set<FleetWorker>();
   numBeats = 0;
   /** Messages of all kinds. */
@@ -96,7 +96,7 @@ export class FakeFleet implements GatewayPort, RoutingPort {
     return this.#workers.length;
   }
 
-  /** Offers that nobody has taken. */
+  /** Offers that no worker has taken. */
   get inStream(): number {
     return this.#numInStream;
   }
@@ -139,7 +139,7 @@ export class FakeFleet implements GatewayPort, RoutingPort {
     return this.#beatOf(this.#byId.get(name)!, true);
   }
 
-  // What workers say: it is prepared, and told by `tell`.
+  // What workers say: it is prepared, and sent by `tell`.
 
   /** Gives requests that lie in the stream to workers with free places. */
   deal(): void {
@@ -195,14 +195,14 @@ export class FakeFleet implements GatewayPort, RoutingPort {
     } as Beat;
   }
 
-  /** One worker tells of itself, and of what it has. */
+  /** One worker reports itself and the requests that it has. */
   beat(at: number): void {
     const worker = this.#workers[at]!;
     this.#addBeat(worker);
     if (worker.running.length > 0) this.#addHeld(worker);
   }
 
-  /** It tells of itself alone. */
+  /** It sends its beat only. */
   beatAlone(at: number): void {
     this.#addBeat(this.#workers[at]!);
   }
@@ -262,18 +262,18 @@ export class FakeFleet implements GatewayPort, RoutingPort {
     return { kind: 'cacheChange', worker, from, next: from + 1, isAnew: false, stored, removed };
   }
 
-  /** Workers that have got a request tell so. */
+  /** Workers that have got a request report it. */
   holdNew(): void {
     for (const worker of this.#holders) this.#addHeld(worker);
     this.#holders.clear();
   }
 
-  /** Number of messages that are to be told. */
+  /** Number of messages that are to be sent. */
   get numPrepared(): number {
     return this.#messages.length;
   }
 
-  /** Tells the gateway what is prepared. */
+  /** Sends the gateway what is prepared. */
   tell(): void {
     const messages = this.#messages;
     this.#messages = [];

@@ -217,7 +217,7 @@ class Run {
     return this.#gateway.countsOf(this.#key).waiting - this.#fleet.inStream;
   }
 
-  /** All workers tell of themselves, and the model is learned. */
+  /** All workers send their beats, and the model is learned. */
   async #greet(): Promise<void> {
     const { size } = this.#fleet;
     const tell = async (worker: number) => {

@@ -1,6 +1,8 @@
-// Clients of one server of the Open Inference Protocol, in a process of their own: node ask-tensors.mjs '{"url", "model", "clients", "floats", "seconds",
-// "isBinary", "length"}' prints {"perSecond", "p50", "p99"}. Each client asks again as soon as it has its answer. With a length above 0 it sends sequences of
-// so many requests, one after the other, and sequences are what is counted and timed. A url that begins with grpc:// is asked over gRPC.
+// Clients of one server of the Open Inference Protocol, in a process of their own: node ask-tensors.mjs
+// '{"url", "model", "clients", "floats", "seconds", "isBinary", "length"}' prints {"perSecond", "p50",
+// "p99"}. Each client asks again as soon as it has its answer. With a length above 0 it sends sequences of
+// that many requests, one after the other, and sequences are what is counted and timed. A url that begins
+// with grpc:// is asked over gRPC.
 import http from 'node:http';
 
 const { url, model, clients, floats, seconds, isBinary, length } = JSON.parse(process.argv[2]);
@@ -10,7 +12,7 @@ const tensor = isBinary
   : { ...input, data: Array.from({ length: floats }, (_, i) => i + 0.5) };
 const raw = isBinary ? Buffer.from(new Float32Array(floats).fill(1.5).buffer) : Buffer.alloc(0);
 
-/** @param parameters of the request, beside those of its form */
+/** @param parameters of the request, besides those of its form */
 function bodyOf(parameters) {
   const all = { ...(isBinary && { binary_data_output: true }), ...parameters };
   const json = JSON.stringify({

@@ -123,7 +123,7 @@ const pids = () => [process.pid, ...(manager.pid === null ? [] : [manager.pid])]
 /** Processor time of all threads, in user and kernel mode. */
 function cpuMs(): number {
   return pids().reduce((sum, pid) => {
-    // Behind the name, which may hold anything, come the third field and those after it.
+    // After the name, which may hold anything, come the third field and those after it.
     const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)!.split(' ');
     return sum + 10 * (Number(fields[11]) + Number(fields[12]));
   }, 0);

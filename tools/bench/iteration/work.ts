@@ -66,7 +66,10 @@ export function prefill(engine: WorkEngine, length: number, chunk: number): Work
   return { name: `context of ${length}`, steps, tokens: length };
 }
 
-/** Milliseconds of the work, run for so many seconds and at least three times, and of each kind of operation in it on average. */
+/**
+ * Milliseconds of the work, run for a number of seconds and at least three times, and of each kind of
+ * operation in it on average.
+ */
 export function timesOf(
   executor: NativeExecutor,
   { steps }: Work,

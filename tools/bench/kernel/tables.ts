@@ -22,7 +22,8 @@ const GEMM_SHAPES = [
 export function gemmTable(kernels: Kernels, isa: string, dtypes: readonly Dtype[]): string {
   const rows = dtypes.flatMap((dtype) =>
     shapesOf(dtype).map(({ n, k }) => {
-      // The peak is measured beside each shape, so that a machine that drifts does not drift between the two.
+      // The peak is measured next to each shape, so that a machine that drifts does not drift between the
+      // two.
       const peak = peakRate(kernels, isa, dtype);
       const shares = gemmRates(kernels, isa, dtype, n, k).map(
         (rate) => `${((100 * rate) / peak).toFixed(0)} %`,

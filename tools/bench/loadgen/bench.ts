@@ -25,8 +25,9 @@ const FLAGS = {
 } as const;
 
 /**
- * Power of the load generator itself, beside raw sockets, undici alone and other generators. The servers are processes of
- * their own; generator, its coordinator and the server share the machine's processors.
+ * Power of the load generator itself, compared with raw sockets, undici alone and other generators. The
+ * servers are processes of their own; generator, its coordinator and the server share the machine's
+ * processors.
  */
 export const bench = defineBench({
   flags: FLAGS,

@@ -17,8 +17,8 @@ interface Quantiles {
 }
 
 /**
- * Latencies of the same answers over raw sockets, through undici alone and by a worker, in turn, at the same rate,
- * from the same processor. A difference is that of two rounds beside one another.
+ * Latencies of the same answers over raw sockets, through undici alone and by a worker, in turn, at the same
+ * rate, from the same processor. A difference is that of two consecutive rounds.
  */
 export async function addedLatency(seconds: number, delay: number): Promise<string[]> {
   const pins = canPin() && availableParallelism() > 1;
@@ -111,7 +111,7 @@ function bootstrap(rounds: readonly Round[], find: (some: readonly Round[]) => n
   return [atShare(found, 0.025), atShare(found, 0.975)];
 }
 
-/** Delay of sending behind the schedule, by timers and by polling the clock. */
+/** Delay of sending relative to the schedule, by timers and by polling the clock. */
 export async function issuePrecision(seconds: number): Promise<string[]> {
   const rows: string[][] = [];
   await withServer({ tokens: 0 }, async (server) => {

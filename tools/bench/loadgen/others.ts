@@ -241,7 +241,7 @@ function aiperf(python: string, tokenizer: string, { url }: Prebuilt, seconds: n
     tokenizer,
   );
   args.push('--isl', '20', '--osl', '100', '--artifact-dir', folder, '--ui', 'none');
-  // Counts as the server tells them, and nothing beside the load.
+  // Counts as the server reports them, and nothing but the load.
   args.push('--use-server-token-count', '--no-gpu-telemetry', '--no-server-metrics');
   const { cpuSeconds } = timed(join(python, 'aiperf'), args, folder);
   const report = spawnSync(

@@ -1,7 +1,8 @@
-// Answers every POST with bytes made beforehand: a chat of `tokens` events, or a whole one of a token where it is 0, after
-// `delay` milliseconds, to which it keeps by polling the clock. Each answer has another id than those before it, as servers' have, so that nothing learned of one
-// stream fits the next. Knows as much of HTTP as that takes: a request is over when its body is. With `hold` N it sends
-// the beginning of each stream at once and the rest of all when N of them are open, and tells how many those were.
+// Answers every POST with bytes made beforehand: a chat of `tokens` events, or a whole one of a token where
+// it is 0, after `delay` milliseconds, to which it keeps by polling the clock. Each answer has another id
+// than those before it, as servers' have, so that nothing learned of one stream fits the next. Knows as much
+// of HTTP as that takes: a request is over when its body is. With `hold` N it sends the beginning of each
+// stream at once and the rest of all when N of them are open, and reports how many those were.
 //
 //   node prebuilt-server.mjs TOKENS [DELAY [HOLD]]
 import { createServer } from 'node:net';
@@ -49,7 +50,7 @@ function reply(socket) {
     socket.write(bytes.subarray(0, begun));
     held.push(() => socket.write(bytes.subarray(begun)));
     if (held.length < hold) return;
-    // A moment for whoever looks at it from outside.
+    // A moment for an observer outside the process.
     console.log(`open: ${held.length}`);
     setTimeout(() => {
       for (const end of held.splice(0)) end();

@@ -17,7 +17,7 @@ const request = Buffer.from(
 );
 let done = 0;
 
-/** `onAnswer` is called behind the last byte of an answer, with the milliseconds since it was asked for. */
+/** `onAnswer` is called after the last byte of an answer, with the milliseconds since it was asked for. */
 function rawConnection(onAnswer) {
   const socket = connect(Number(port), '127.0.0.1');
   socket.setNoDelay(true);

@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Sizes of a Llama; the rest is what `config.json` of the model beside it says. */
+/** Sizes of a Llama; the rest is what `config.json` of the model next to it says. */
 const HIDDEN = 576;
 const INTERMEDIATE = 1536;
 const KV = 192;

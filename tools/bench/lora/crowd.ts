@@ -8,7 +8,7 @@ import { engineOptions, nativeEngine } from '../../support/test-engine.js';
 const TOKENS_PER_BLOCK = 32;
 const MAX_TOKENS = 512;
 
-/** A step of some sequences, each of which computes `tokens` behind `cached` ones. */
+/** A step of some sequences, each of which computes `tokens` after `cached` ones. */
 export interface StepShape {
   name: string;
   sequences: number;
@@ -16,7 +16,7 @@ export interface StepShape {
   cached: number;
 }
 
-/** The middle of 32 tokens behind prompts of 128. */
+/** The middle of 32 tokens after prompts of 128. */
 export const GENERATION: StepShape = {
   name: 'generation, 32 sequences',
   sequences: 32,

@@ -20,14 +20,14 @@ const SHAPES: readonly { shape: StepShape; counts: readonly number[] }[] = [
   { shape: PROMPT, counts: [1] },
 ];
 const SLOTS = 32;
-/** Formats of llama.cpp that are beside those of Skein. */
+/** Formats of llama.cpp that are compared with those of Skein. */
 const LLAMA_TYPES: Readonly<Record<string, string>> = {
   int4: 'Q4_0',
   int8: 'Q8_0',
   bf16: 'BF16',
   f32: 'F32',
 };
-/** Of so many rounds, llama.cpp runs in one: it loads its model for each. */
+/** llama.cpp runs in one of this many rounds: it loads its model for each. */
 const LLAMA_EVERY = 5;
 const READ_BYTES = 256 * 2 ** 20;
 
@@ -45,7 +45,7 @@ export interface Cell {
   /** Null: rows without an adapter in an executor with slots. */
   kind: AdapterKind | null;
   count: number;
-  /** Median of the rounds: speed beside the executor without slots, from 0. */
+  /** Median of the rounds: speed relative to the executor without slots, from 0. */
   share: number;
   /** Median of the rounds: milliseconds that the step takes longer. */
   extraMs: number;

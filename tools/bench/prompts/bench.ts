@@ -74,9 +74,10 @@ function openExecutor(
 }
 
 /**
- * Prompts of SmolLM2-135M's shape through the executor alone, in chunks of 512, beside loops of the same instructions that use
- * registers alone, on as many threads at once: the products of the weights' format, and attention over a bf16 cache in f32 or pairs of bf16. Attention over an int8
- * cache multiplies words and has no such loop.
+ * Prompts of SmolLM2-135M's shape through the executor alone, in chunks of 512, compared with loops of the
+ * same instructions that use only registers, on as many threads at once: the products of the weights' format,
+ * and attention over a bf16 cache in f32 or pairs of bf16. Attention over an int8 cache multiplies words and
+ * has no such loop.
  */
 export const bench = defineBench({
   flags: FLAGS,
@@ -98,7 +99,7 @@ export const bench = defineBench({
         try {
           isa = executor.instructionSet;
           for (const length of lengths) {
-            // Beside each prompt, since the clock of a machine drifts.
+            // Measured with each prompt, since the clock of a machine drifts.
             const rates = await ratesOf(executor.instructionSet, weights, threads);
             rows.push(rowOf(executor, engine, { cache, length, seconds, rates }));
             progress(rows.at(-1)!.join(' | '));

@@ -94,7 +94,7 @@ function promptsOf(flags: Flags): number[][] {
   return prompts;
 }
 
-/** @param salt whose blocks nobody else finds: what a round has left behind is of no use to the next */
+/** @param salt whose blocks no other round finds: what a round has left is of no use to the next */
 async function measure(
   front: FrontProcess,
   pids: readonly number[],

@@ -100,7 +100,7 @@ async function run(flags: Flags, { progress, report }: BenchOutput): Promise<voi
   report(reportOf(sides, times, flags));
 }
 
-/** One server, and a queue that nobody listens to beside those that it is made of. */
+/** One server, and a queue without listeners, next to those that it is made of. */
 async function measureSides(
   program: string,
   engine: readonly string[],

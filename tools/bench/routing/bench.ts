@@ -21,7 +21,7 @@ const FLAGS = {
   blocks: { argument: 'N', default: '600', help: 'blocks of 32 tokens in each cache (default 600)' },
 } as const;
 
-/** The work queue is no router: docs/simulate.md shows it beside them. */
+/** The work queue is no router: docs/simulate.md compares it with them. */
 const POLICIES = {
   random: 'at random',
   'fewest-requests': 'where the fewest requests are',

@@ -33,7 +33,7 @@ export interface RealRound {
   processorSeconds: number;
 }
 
-/** Two ways of choosing, in turns: rounds of the same number ran one behind the other. */
+/** Two ways of choosing, in turns: rounds of the same number ran one after the other. */
 export type RealResults = Readonly<Record<Policy, RealRound[]>>;
 
 export const REAL_CONDITIONS = `${NUM_WORKERS} workers of a thread, ${TRACE.requests} requests, ${NUM_CLIENTS} at once, ${TRACE.prefixes} system prompts of ${TRACE.prefixTokens} tokens, ${TRACE.turns} turns of ${TRACE.ownTokens}, ${TRACE.maxNewTokens} new tokens, caches of ${CACHE_TOKENS / TOKENS_PER_BLOCK} blocks`;

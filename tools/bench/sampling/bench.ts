@@ -127,9 +127,9 @@ function reportOf(weights: WeightPrecision, threads: number, rounds: number): st
 }
 
 /**
- * Cost of choosing tokens beside an iteration of 64 sequences. Random weights of SmolLM2-135M's shape make the iteration;
- * before each sampling its logits are written over with a distribution of our own, which leaves the caches about as the
- * output layer leaves them.
+ * Cost of choosing tokens relative to an iteration of 64 sequences. Random weights of SmolLM2-135M's shape
+ * make the iteration; before each sampling its logits are written over with a distribution of our own, which
+ * leaves the caches about as the output layer leaves them.
  */
 export const bench = defineBench({
   flags: FLAGS,

@@ -15,7 +15,7 @@ export interface SchemeSetup {
   modelType: ModelType;
   executor: Executor;
   rope: RopeTable;
-  /** Blocks of the pool; those for padding lie behind them. */
+  /** Blocks of the pool; those for padding lie after them. */
   numBlocks: number;
   maxNumSequences: number;
   maxNumTokens: number;
@@ -54,7 +54,7 @@ export interface SchemeResult {
   latenciesMs: number[];
   /** Arrival to the first token, of each request. */
   firstTokensMs: number[];
-  /** Share of the rows of generation steps that ran for nobody; 0 to 1. */
+  /** Share of the rows of generation steps that ran for no sequence; 0 to 1. */
   emptyShare: number;
   /** The requests' courses, in the order of their arrivals. */
   courses: Course[];

@@ -43,7 +43,7 @@ export type Answers = ReadonlyMap<bigint, readonly number[]>;
 /** Steps of each side that are compared with one another: long enough to hold the few that have drafts. */
 const WINDOW = 10;
 const RESAMPLES = 2000;
-/** Room for so many tokens of a sequence in a step: accepted drafts bring more than one. */
+/** Room for this many tokens of a sequence in a step: accepted drafts bring more than one. */
 const MAX_TOKENS_A_STEP = 4;
 const TOKENS_PER_BLOCK = 32;
 

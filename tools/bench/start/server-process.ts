@@ -75,7 +75,8 @@ async function healthy(url: string): Promise<number> {
 }
 
 function processorTimeMs(pid: number): number {
-  // The fields behind the name, which may hold anything: state, then the fields from 4 on; 14 and 15 are user and system time.
+  // The fields after the name, which may hold anything: state, then the fields from 4 on; 14 and 15 are user
+  // and system time.
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
     .replace(/^.*\) /s, '')
     .split(' ');

@@ -42,8 +42,9 @@ const SCANS = ['gatedDelta', 'selectiveScan', 'shortConv'];
 const HEAD = ['model', 'work', 'tokens/s', 'ms', 'of it scans', 'attention', 'products'];
 
 /**
- * Steps of models with states beside steps of models of their size that attend in all layers: time, the share of it that scans take, and what
- * a sequence keeps. Random weights; 128 tokens in the cache of generating sequences; prompts in chunks of 512.
+ * Steps of models with states compared with steps of models of their size that attend in all layers: time,
+ * the share of it that scans take, and what a sequence keeps. Random weights; 128 tokens in the cache of
+ * generating sequences; prompts in chunks of 512.
  */
 export const bench = defineBench({
   flags: FLAGS,

@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import { type RunningServer, spawnSkein, withServer } from '../../compare/run-server.js';
 import type { Turn } from './chats.js';
 
-/** Asks for `count` tokens behind a prompt, all of them the given one. */
+/** Asks for `count` tokens after a prompt, all of them the given one. */
 export type Ask = (prompt: readonly number[], count: number, answer: number) => Promise<Turn>;
 
 /** A kind of server, which is started for each chat. */

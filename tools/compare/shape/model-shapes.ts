@@ -25,7 +25,7 @@ export interface ModelShape {
   valuesAreKeys?: true;
   /** Layers with a delta rule in place of attention, all but every fourth; absent: all layers attend. */
   delta?: { keyHeads: number; valueHeads: number; keyDim: number; valueDim: number };
-  /** True: with a head that guesses tokens, a layer that attends behind the others. */
+  /** True: with a head that guesses tokens, a layer that attends after the others. */
   draftHead?: true;
   /** What it sees pictures with, in a file of its own; absent: nothing. */
   tower?: TowerShape;

@@ -15,8 +15,9 @@ import {
 import { checkRoom, writeRandomGguf } from './random-gguf.js';
 
 /**
- * What Skein keeps beside the file, in sizes of the file, at most: the weights in the layout of the machine's kernels, which of Q4_0 are a
- * ninth larger, and the embedding once more, up to three tenths of a small model.
+ * What Skein keeps in addition to the file, in sizes of the file, at most: the weights in the layout of the
+ * machine's kernels, which of Q4_0 are a ninth larger, and the embedding once more, up to three tenths of a
+ * small model.
  */
 const KEPT_SHARE = 1.5;
 /** Share of the memory that a model may take: the rest is the system's, the cache's and this program's. */
@@ -69,7 +70,7 @@ export class ShapeFile {
     checkMemory(this.name, bytes);
     checkRoom(this.#folder, this.name, bytes * (1 + KEPT_SHARE));
     console.error(`writing ${this.path}: ${(bytes / 1e9).toFixed(1)} GB`);
-    // A run that is broken off leaves no gigabytes behind.
+    // A run that is broken off leaves no gigabytes on the disk.
     process.once('exit', () => this.remove());
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
     writeRandomGguf(this.path, this.shape, this.type);

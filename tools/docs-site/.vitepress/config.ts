@@ -75,7 +75,7 @@ function anchorOf(heading: string): string {
     .replaceAll(' ', '-');
 }
 
-/** A link to a file of the repository beside docs/ leads to where the sources are read; others stay. */
+/** A link to a file of the repository outside docs/ leads to where the sources are read; others stay. */
 function addressOf(href: string, page: string): string {
   if (/^(\w+:|#|\/)/.test(href)) return href;
   const [path = ''] = href.split('#', 1);

@@ -30,7 +30,7 @@ export class NatsCluster {
       const name = `nats-${index}`;
       const args = [
         ...['-js', '-sd', store, '-a', '127.0.0.1', '-p', String(port), '-m', String(monitors![index])],
-        // Clients know the wires alone, and are not told of the servers' own addresses.
+        // Clients know only the wires, and do not receive the servers' own addresses.
         ...(count === 1
           ? []
           : [

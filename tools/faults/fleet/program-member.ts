@@ -18,7 +18,7 @@ export interface Start {
   /** Where it is asked whether it is ready: 200 says so. */
   ready: string;
   onStarted?: () => void;
-  /** It is about to end: nobody shall ask it from now on. */
+  /** It is about to end: no client shall ask it from now on. */
   onEnding?: () => void;
 }
 

@@ -14,7 +14,7 @@ export interface QueueFleetOptions extends EngineOptions {
   nats: string;
   natsServers: number;
   workers: number;
-  /** Workers beside these that only compute prompts. */
+  /** Workers in addition to these that only compute prompts. */
   prefillWorkers: number;
   gateways: number;
 }
@@ -35,9 +35,9 @@ export class QueueFleet implements Fleet {
   readonly members: ProgramMember[] = [];
   readonly #options: QueueFleetOptions;
   readonly #cluster: NatsCluster;
-  /** Where gateways listen that have not been told to end. */
+  /** Where gateways listen that have not been asked to end. */
   readonly #open = new Map<string, string>();
-  /** Where workers tell how they are, by their names. */
+  /** Where workers report how they are, by their names. */
   readonly #healthOf = new Map<string, string>();
   readonly #gone = new Set<string>();
 
@@ -54,7 +54,7 @@ export class QueueFleet implements Fleet {
       for (let i = 0; i < gateways; i += 1) await fleet.#addGateway(`gateway-${i}`);
       const own = [...fleet.members];
       fleet.members.push(...fleet.#cluster.servers);
-      // One after the other: the first one makes the engine, and whoever comes to NATS first makes the stream.
+      // One after the other: the first one makes the engine, and the first to reach NATS makes the stream.
       await own[0]!.start();
       await Promise.all(own.slice(1).map((member) => member.start()));
       return fleet;

@@ -78,7 +78,10 @@ export class RouterFleet implements Fleet {
     return [this.#address];
   }
 
-  /** A router may lose the requests of a server that is lost, and may find nobody for others until it has noticed. */
+  /**
+   * A router may lose the requests of a server that is lost, and may find no server for others until it has
+   * noticed.
+   */
   excuse({ kind, status }: Trouble): string | null {
     if (kind === 'broken') return 'its connection ended';
     return status !== null && status >= 500 ? `${status} of the router` : null;

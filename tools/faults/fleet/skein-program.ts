@@ -21,7 +21,7 @@ export const skein = (
   environment,
 });
 
-/** Arguments of whoever has an engine. */
+/** Arguments of every program that has an engine. */
 export const engineArguments = ({ modelArguments }: EngineOptions): string[] => [
   ...modelArguments,
   ...['--threads', '1', '--max-active-requests', '16', '--max-beam-width', '2', '--kv-cache-tokens', '16384'],

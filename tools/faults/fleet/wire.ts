@@ -9,16 +9,17 @@ export const DIRECTIONS: readonly Direction[] = ['up', 'down'];
 const MAX_KEPT_BYTES = 1 << 20;
 
 interface Rule {
-  /** Nothing goes on, and no end of a connection is heard of. */
+  /** Nothing passes, and the end of a connection is not reported. */
   isHeld: boolean;
   /** Milliseconds from the coming of bytes to their going on. */
   delayMs: number;
 }
 
 /**
- * The TCP connections of one program to some servers, by proxies in this process. They can be held, in both directions or in one,
- * slowed down and cut. What is held goes on when it is released: TCP loses no bytes of a connection that lives, however long its network
- * is divided. New connections are held too: they are taken, and nothing comes of them.
+ * The TCP connections of one program to some servers, by proxies in this process. They can be held, in both
+ * directions or in one, slowed down and cut. What is held passes when it is released: TCP loses no bytes of a
+ * connection that lives, however long its network is divided. New connections are held too: they are taken,
+ * and nothing comes of them.
  */
 export class Wire {
   /** Bytes that have gone on. */
@@ -87,12 +88,12 @@ export class Wire {
     this.#lanes.add(lane);
   }
 
-  /** Nothing goes on in these directions until it is released. */
+  /** Nothing passes in these directions until it is released. */
   hold(directions: readonly Direction[] = DIRECTIONS): void {
     for (const direction of directions) this.#rules[direction].isHeld = true;
   }
 
-  /** All that comes goes on later. */
+  /** All that comes passes later. */
   slow(delayMs: number): void {
     for (const direction of DIRECTIONS) this.#rules[direction].delayMs = delayMs;
   }
@@ -108,7 +109,7 @@ export class Wire {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  /** Everything is as at the beginning, and what was held goes on. */
+  /** Everything is as at the beginning, and what was held passes. */
   release(): void {
     this.#refuses = false;
     for (const rule of Object.values(this.#rules)) Object.assign(rule, { isHeld: false, delayMs: 0 });
@@ -167,7 +168,7 @@ class Lane {
     if (this.keptBytes > MAX_KEPT_BYTES) this.#from.pause();
   }
 
-  /** Lets go on what may. */
+  /** Lets pass what may. */
   pump(): void {
     if (this.#rule.isHeld || this.#to.destroyed) return;
     for (;;) {

@@ -17,7 +17,7 @@ export interface Fault {
   /** Its flag: how many of it there are. */
   flag: string;
   help: string;
-  /** Groups of which one is struck; none: this fleet has nobody for it. */
+  /** Groups of which one is struck; none: this fleet has no member for it. */
   groups: (fleet: Fleet) => readonly (readonly Member[])[];
   /**
    * Strikes, and resolves when everything is as before.

@@ -1,6 +1,6 @@
 import { anyOf, type Fault } from './fault.js';
 
-/** A rolling update: the next one is there before the last one is told to end. */
+/** A rolling update: the next one is there before the last one is asked to end. */
 export const leave: Fault = {
   name: 'leave',
   flag: 'leaves',

@@ -1,7 +1,7 @@
 import type { Wire } from '../fleet/wire.js';
 import type { Blow, Fault } from './fault.js';
 
-/** Ways in which a network is divided; those that hold bytes end with the connection or go on with it. */
+/** Ways in which a network is divided; those that hold bytes end with the connection or continue with it. */
 const WAYS: Readonly<Record<string, (wire: Wire, random: Blow['random']) => void>> = {
   'cut off': (wire) => wire.hold(),
   'not heard': (wire) => wire.hold(['up']),

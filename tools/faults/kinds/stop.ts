@@ -1,6 +1,6 @@
 import { anyOf, type Fault } from './fault.js';
 
-/** A process stands still, its connections stay, and it goes on as if nothing had been. */
+/** A process stands still, its connections stay, and it continues as if nothing had happened. */
 export const stop: Fault = {
   name: 'stop',
   flag: 'stops',

@@ -25,7 +25,7 @@ export const conversation = (random: Random): Script => {
   });
 };
 
-/** A response that is made while nobody waits for it. */
+/** A response that is made while no client waits for it. */
 export const background = (random: Random): Script => {
   const body = { ...response(random), background: true };
   return dialogue(body, async (ask) => {

@@ -6,7 +6,7 @@ const WORDS = (
   'children came to play with their boat under the old tree near the village'
 ).split(' ');
 
-/** A text of so many words. */
+/** A text of `count` words. */
 export const words = (random: Random, count: number): string =>
   Array.from({ length: count }, () => WORDS[random.below(WORDS.length)]).join(' ');
 

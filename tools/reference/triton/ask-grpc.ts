@@ -11,7 +11,10 @@ export interface GrpcGolden {
   message: string;
 }
 
-/** Makes all calls, one after the other, beside files of shared memory; the last golden has what is in those then. */
+/**
+ * Makes all calls, one after the other, with files of shared memory; the last golden has what is in those
+ * then.
+ */
 export async function askCases(client: GrpcClient): Promise<GrpcGolden[]> {
   const fileOf = (name: string) => `/dev/shm/${name}`;
   for (const [name, values] of Object.entries(REGIONS))

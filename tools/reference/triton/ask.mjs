@@ -1,8 +1,8 @@
 import { request } from 'node:http';
 
 /**
- * Asks one of typed-cases.mjs. The body of the answer is latin1, a character a byte; `jsonLength` is there where tensors lie behind
- * the JSON.
+ * Asks one of typed-cases.mjs. The body of the answer is latin1, a character a byte; `jsonLength` is there
+ * where tensors follow the JSON.
  * @param {string} url @param {{ path: string, body: Buffer, headers: Record<string, string> }} asked
  * @returns {Promise<{ status: number, jsonLength?: number, body: string }>}
  */

@@ -13,7 +13,7 @@ instance_group [ { count: 1 kind: KIND_CPU } ]
 ${CACHE_MODELS[name]}
 `;
 
-/** Requests, one behind the other. What each differs in from the first one is its name. */
+/** Requests, one after the other. What each differs in from the first one is its name. */
 export const CACHE_REQUESTS = [
   { name: 'first', rows: [[1, 2]] },
   { name: 'same', rows: [[1, 2]] },

@@ -249,7 +249,7 @@ export const CASES = [
   load('nested'),
   INDEX,
   infer('nested', [rows('A', [1])]),
-  // An ensemble is loaded with its members; it takes along those that nobody named.
+  // An ensemble is loaded with its members; it takes along those that were not named.
   ...[...Object.keys(ENSEMBLES), ...Object.keys(MODELS)].map((name) => unload(name)),
   INDEX,
   load('nested'),
@@ -287,7 +287,7 @@ export async function askAll(url) {
   return { answers, statistics };
 }
 
-/** Unloading goes on behind its answer. */
+/** Unloading continues after its answer. */
 async function settled(url) {
   for (;;) {
     const index = await (await fetch(`${url}/v2/repository/index`, { method: 'POST', body: '{}' })).json();

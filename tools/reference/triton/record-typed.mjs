@@ -13,7 +13,7 @@ const answers = [];
 for (const asked of typedCases) {
   const answer = await ask(url, asked).catch(() => ({ status: 0, body: '' }));
   answers.push({ request: titleOf(asked), ...answer });
-  // Some requests end the server's process: status 0. Whoever keeps it alive has it started again.
+  // Some requests end the server's process: status 0. The script that keeps it alive has it started again.
   while (!(await isReady())) await new Promise((resolve) => setTimeout(resolve, 500));
 }
 

@@ -1,11 +1,11 @@
-// Series of requests that show how sequences are brought to slots, batched and ended, for a Triton and for this server alike. A model answers each request
-// with what it is told of its row. A request of 0 keeps its instance until a file is there, so that what comes meanwhile waits; one of a negative number
-// fails.
+// Series of requests that show how sequences are brought to slots, batched and ended, for a Triton and for
+// this server alike. A model answers each request with what it receives about its row. A request of 0 keeps
+// its instance until a file is there, so that what comes meanwhile waits; one of a negative number fails.
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** `1+` begins sequence 1, `1-` ends it, `1+-` does both; `1` goes on. */
+/** `1+` begins sequence 1, `1-` ends it, `1+-` does both; `1` continues. */
 const ask = (text, { value = 1, ...more } = {}) => ({
   ask: { id: Number.parseInt(text, 10), start: text.includes('+'), end: text.includes('-'), value, ...more },
 });
@@ -13,7 +13,7 @@ const ask = (text, { value = 1, ...more } = {}) => ({
 const done = (text, more) => [ask(text, more), { settle: true }];
 /** A request that keeps the instance. */
 const hold = (text) => [ask(text, { value: 0 }), { held: true }];
-/** Requests that wait while the instance is kept, each behind the one before it. */
+/** Requests that wait while the instance is kept, each after the one before it. */
 const queued = (...texts) =>
   texts.flatMap((one, i) => [typeof one === 'string' ? ask(one) : one, { waiting: i + 1 }]);
 /** Two requests, of which the first waits for the second. */

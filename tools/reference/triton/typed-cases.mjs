@@ -50,7 +50,7 @@ const json = (model, datatype, shape, data, more = '') => ({
   headers: {},
 });
 
-/** A request whose tensor lies behind the JSON. @param size what `binary_data_size` says */
+/** A request whose tensor follows the JSON. @param size what `binary_data_size` says */
 const binary = (model, datatype, shape, data, { size = data.length, more = '', headers = {} } = {}) => {
   const head = Buffer.from(
     `{"inputs":[{"name":"INPUT0","shape":${JSON.stringify(shape)},"datatype":"${datatype}","parameters":{"binary_data_size":${JSON.stringify(size)}}}]${more}}`,
@@ -70,7 +70,10 @@ const asked = (parameters, ...others) =>
   `,"outputs":${JSON.stringify([{ name: 'OUTPUT0', parameters }, ...others])}`;
 const classes = (count) => asked({ classification: count });
 
-/** A request whose body is in a coding, with a raw tensor behind its JSON: the header tells the length of what was compressed. */
+/**
+ * A request whose body is in a coding, with a raw tensor after its JSON: the header gives the length of what
+ * was compressed.
+ */
 const compressed = (coding, compress) => {
   const { path, body, headers } = binary('any_int32', 'INT32', [2], bytes(1, 0, 0, 0, 2, 0, 0, 0));
   return { path, body: compress(body), headers: { ...headers, 'Content-Encoding': coding } };

@@ -19,7 +19,7 @@ ArrayView<const T> viewOf(const std::vector<T>& values) {
   return {values.data(), static_cast<int64_t>(values.size())};
 }
 
-// Prompts of random lengths as one batch, each in blocks of its own, and what is drawn behind them.
+// Prompts of random lengths as one batch, each in blocks of its own, and what is drawn after them.
 class Step {
  public:
   explicit Step(Random& random) {

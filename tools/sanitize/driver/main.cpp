@@ -3,7 +3,7 @@
 //   driver SECONDS SEED       all scenarios in turn, for so long altogether
 //   driver plant race|bounds|overflow|leak
 //
-// A planted fault is there to be found: whoever trusts a run that found nothing sees first that these are found.
+// A planted fault is there to be found: before a run that found nothing is trusted, a run with these must find them.
 #include <array>
 #include <chrono>
 #include <cstdio>

@@ -20,7 +20,7 @@ void stepsRound(Random& random) {
     });
     expect(thread.busy(), "A begun step does not show.");
     random.pause();
-    if (step == 1 && random.chance(50)) break;  // ended while it runs, or with nobody to finish it
+    if (step == 1 && random.chance(50)) break;  // ended while it runs, or with no caller to finish it
     bool failed = false;
     try {
       thread.finish();

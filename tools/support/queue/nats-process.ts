@@ -135,7 +135,7 @@ export class SwallowingProxy {
 /** A wire on which everything that its near end sends is seen, and may be changed. */
 export class TappedProxy {
   readonly port: number;
-  /** What goes on in place of what has come; by default the same. */
+  /** What is passed on in place of what has come; by default the same. */
   tap: (bytes: Buffer) => Buffer = (bytes) => bytes;
   readonly #close: () => void;
 

@@ -178,7 +178,7 @@ export class QueueLab {
 
   /**
    * Starts a worker, and waits until it takes requests.
-   * @param environment what this one has beside the environment of all
+   * @param environment of this worker, in addition to the environment of all
    */
   async startWorker(
     args: readonly string[],
@@ -236,8 +236,9 @@ export class QueueLab {
   }
 
   /**
-   * Calls the listener with each part of blocks that workers ask each other for, until the returned function is called. Meanwhile
-   * somebody listens to each worker, so that NATS does not say of a dead one that nobody is there.
+   * Calls the listener with each part of blocks that workers ask each other for, until the returned function
+   * is called. Meanwhile a listener stands in for each worker, so that NATS does not report a dead one as
+   * having no responders.
    */
   async onFetch(listener: (message: BlocksMessage) => void): Promise<() => void> {
     const [nc] = this.#connections;
