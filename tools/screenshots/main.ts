@@ -1,8 +1,9 @@
 // The pictures of the dashboard in the documents and a short recording, taken of a real server with the model in the box:
 //
-//   npx tsx tools/screenshots/main.ts [--model MODEL] [--out docs/images]
+//   npx tsx tools/screenshots/main.ts [--model MODEL] [--sees MODEL] [--out docs/images]
 //
-// `npm run build` comes first. What stands in the chat is the same each time; the rest is what the machine does.
+// `npm run build` comes first. What stands in the chat is the same each time; the rest is what the machine does. The picture of a question with a
+// picture needs a model that sees, of which there is none in the box: without --sees it stays as it is.
 import { spawn } from 'node:child_process';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,6 +19,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const { values } = parseArgs({
   options: {
     model: { type: 'string', default: join(root, 'models/demo/gosling') },
+    sees: { type: 'string' },
     out: { type: 'string', default: join(root, 'docs/images') },
   },
 });
@@ -67,20 +69,43 @@ const SHOTS: readonly Shot[] = [
   },
 ];
 
-const child = spawn(
-  process.execPath,
-  [join(root, 'dist/bin/skein.js'), 'serve', '--model', values.model, '--port', '0'],
-  { stdio: ['ignore', 'pipe', 'inherit'] },
-);
+const SEEING: Shot = {
+  name: 'dashboard-picture',
+  options: { ...WIDE, colorScheme: 'light' },
+  act: async (page, _, take) => {
+    await page.getByRole('button', { name: 'Chat only' }).click();
+    const files = ['dashboard-light.png', 'dashboard-chat.png'].map((name) =>
+      join(root, 'docs/images', name),
+    );
+    await page.locator('.composer input[type=file]').setInputFiles(files);
+    await page.getByLabel('Message', { exact: true }).fill('What differs in these two?');
+    await page.waitForFunction(() => document.querySelectorAll('.tray-item img').length === 2);
+    await page.waitForFunction(() => document.querySelector('.tray-item progress') === null);
+    await take('.composer');
+  },
+};
+
 const browser = await launchChromium();
 try {
-  const url = await addressOf(child);
   mkdirSync(values.out, { recursive: true });
-  for (const shot of SHOTS) await take(browser, url, shot);
-  await record(browser, url);
+  await withServer(values.model, async (url) => {
+    for (const shot of SHOTS) await take(browser, url, shot);
+    await record(browser, url);
+  });
+  const { sees } = values;
+  if (sees !== undefined) await withServer(sees, (url) => take(browser, url, SEEING));
 } finally {
   await browser.close();
-  child.kill('SIGTERM');
+}
+
+async function withServer(model: string, use: (url: string) => Promise<void>): Promise<void> {
+  const args = [join(root, 'dist/bin/skein.js'), 'serve', '--model', model, '--port', '0'];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  try {
+    await use(await addressOf(child));
+  } finally {
+    child.kill('SIGTERM');
+  }
 }
 
 async function take(browser: Browser, url: string, { name, options, act }: Shot): Promise<void> {

@@ -221,7 +221,7 @@ export function dashboardFileResponses(): Responses {
   return {
     200: {
       description: 'The file.',
-      content: { 'text/javascript': text, 'text/css': text, 'image/svg+xml': text },
+      content: { 'text/javascript': text, 'text/css': text, 'image/svg+xml': text, 'font/woff2': text },
     },
     ...NOT_CHANGED,
     ...errors(400, 404),

@@ -4,38 +4,28 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { packageRoot } from '../../../base/package-info.js';
 import { ApiError } from '../web/errors.js';
+import { type DashboardFile, typeOf } from './dashboard-files.js';
 
 /**
  * Content policy: only this server's own files run and nothing else is asked; pictures that the reader attaches are shown from memory. The
  * browser refuses text that would become HTML or the address of a script (Trusted Types), so that not even a mistake in the page can turn a
- * model's output into it. The one policy of Trusted Types starts the worker that reads PDF files, and knows no other address.
+ * model's output into it. The one policy of Trusted Types starts two workers, which read PDF files and code, and knows no other address.
  */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
   "img-src 'self' blob:",
+  "font-src 'self'",
   "worker-src 'self'",
+  "manifest-src 'self'",
   "connect-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
   "require-trusted-types-for 'script'",
-  'trusted-types skein-pdf-worker',
+  'trusted-types skein-worker',
 ].join('; ');
-
-/** Files of the page by name, with their types. The build puts them, compressed, into dist/dashboard. */
-const DASHBOARD_FILES = {
-  'index.html': 'text/html; charset=utf-8',
-  'page.js': 'text/javascript; charset=utf-8',
-  'pdf-worker.js': 'text/javascript; charset=utf-8',
-  'cmaps.bin': 'application/octet-stream',
-  'theme.js': 'text/javascript; charset=utf-8',
-  'page.css': 'text/css; charset=utf-8',
-  'icon.svg': 'image/svg+xml',
-} as const;
-
-export type DashboardFile = keyof typeof DASHBOARD_FILES;
 
 interface Asset {
   packed: Uint8Array<ArrayBuffer>;
@@ -57,7 +47,7 @@ export async function dashboardFile(
 ): Promise<Response> {
   const { packed, tag } = await assetOf(name);
   const headers = {
-    'content-type': DASHBOARD_FILES[name],
+    'content-type': typeOf(name),
     'content-security-policy': POLICY,
     'referrer-policy': 'no-referrer',
     // The browser asks each time, for a short answer: a new version must not run with old files.

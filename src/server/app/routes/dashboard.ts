@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { about } from '../../../schemas/fields.js';
-import type { DashboardFile } from '../../dashboard/dashboard-page.js';
+import { DASHBOARD_FILES, type DashboardFile, FONT } from '../../dashboard/dashboard-files.js';
 import { defineRoute } from '../server-context.js';
 
 export const dashboardRoute = defineRoute({
@@ -14,14 +14,10 @@ export const dashboardRoute = defineRoute({
     (await import('../../dashboard/dashboard-page.js')).dashboardFile('index.html', takesGzip, knownTags),
 });
 
-const files = [
-  'page.js',
-  'pdf-worker.js',
-  'cmaps.bin',
-  'theme.js',
-  'page.css',
-  'icon.svg',
-] as const satisfies DashboardFile[];
+const { 'index.html': _, ...files } = DASHBOARD_FILES;
+const fileName = z.union([z.enum(Object.keys(files) as (keyof typeof files)[]), z.string().regex(FONT)], {
+  error: 'expected a file of the dashboard',
+});
 
 export const dashboardFileRoute = defineRoute({
   method: 'get',
@@ -29,8 +25,12 @@ export const dashboardFileRoute = defineRoute({
   tags: ['Documentation'],
   summary: "The dashboard's scripts, styles and icon",
   open: true,
-  params: z.object({ file: about(z.enum(files), 'The name of the file.') }),
+  params: z.object({ file: about(fileName, 'The name of the file.') }),
   responses: async () => (await import('../answers.js')).dashboardFileResponses(),
   handle: async ({ params, takesGzip, knownTags }) =>
-    (await import('../../dashboard/dashboard-page.js')).dashboardFile(params.file, takesGzip, knownTags),
+    (await import('../../dashboard/dashboard-page.js')).dashboardFile(
+      params.file as DashboardFile,
+      takesGzip,
+      knownTags,
+    ),
 });

@@ -29,6 +29,7 @@ import {
 } from '../../openai/routes/files.js';
 import { infillRoute } from '../../openai/routes/infill.js';
 import { invocationsRoute } from '../../openai/routes/invocations.js';
+import { mcpServersRoute } from '../../openai/routes/mcp-servers.js';
 import { changePropsRoute, propsRoute, tokenizerInfoRoute } from '../../openai/routes/props.js';
 import {
   cancelResponseRoute,
@@ -110,6 +111,7 @@ export const ROUTES: readonly ServerRoute[] = [
   renderPromptRoute,
   renderConversationRoute,
   tokenizerInfoRoute,
+  mcpServersRoute,
   propsRoute,
   changePropsRoute,
   cancelRoute,

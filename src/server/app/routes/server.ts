@@ -12,9 +12,9 @@ export const healthRoute = defineRoute({
   method: 'get',
   path: '/health',
   tags: ['Server'],
-  summary: 'Tells whether the server should be given work',
+  summary: 'Reports whether the server should be given work',
   description:
-    'With several models it is 200 as long as one of them runs: the others are listed. While the models of the start are loaded it is 503, and tells which. `model` asks for one model. Other parameters, which get past caches, are ignored.',
+    'With several models it is 200 as long as one of them runs: the others are listed. While the models of the start are loaded it is 503, and names them. `model` asks for one model. Other parameters, which get past caches, are ignored.',
   open: true,
   query: z.object({ model: about(z.string().optional(), 'The name of a model.') }),
   ignoresUnknownQuery: true,
@@ -56,7 +56,7 @@ export const liveRoute = defineRoute({
   method: 'get',
   path: '/live',
   tags: ['Server'],
-  summary: 'Tells that the process runs',
+  summary: 'Reports that the process runs',
   open: true,
   responses: async () => (await import('../answers.js')).liveResponses(),
   handle: () => Response.json({ status: 'live' }),
@@ -66,7 +66,7 @@ export const loadRoute = defineRoute({
   method: 'get',
   path: '/load',
   tags: ['Server'],
-  summary: 'Tells how many requests for text are being answered, waiting ones included',
+  summary: 'Reports how many requests for text are being answered, waiting ones included',
   responses: async () => (await import('../answers.js')).loadResponses(),
   handle: (_, { requests }) => Response.json({ server_load: requests.live }),
 });
@@ -75,7 +75,7 @@ export const versionRoute = defineRoute({
   method: 'get',
   path: '/version',
   tags: ['Server'],
-  summary: 'Tells the version of the server',
+  summary: 'Reports the version of the server',
   responses: async () => (await import('../answers.js')).versionResponses(),
   handle: (_, { version }) => Response.json({ version }),
 });

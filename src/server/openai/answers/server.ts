@@ -67,6 +67,15 @@ export function propsResponses(): Responses {
   return { 200: jsonAnswer('The properties.', answer), ...errors(400, 401, 404) };
 }
 
+export function mcpServersResponses(): Responses {
+  const server = z.object({
+    object: z.literal('mcp_server'),
+    server_label: about(z.string(), "The name to give as 'server_label' of a tool of the type mcp."),
+  });
+  const list = z.object({ object: z.literal('list'), data: z.array(server) });
+  return { 200: jsonAnswer('The servers, in the order of the options.', list), ...errors(401) };
+}
+
 export function changePropsResponses(): Responses {
   return errors(400, 401);
 }

@@ -28,7 +28,7 @@ const file = (name: string, content: Buffer | string, mimeType = ''): Given => (
 });
 const PICTURE = golden('png rgb');
 const URL_OF_PICTURE = `data:image/png;base64,${PICTURE.toString('base64')}`;
-/** Both kinds of names: what a file is its bytes tell. */
+/** Both kinds of names: the bytes of a file show what it is. */
 const goose = file('goose.png', PICTURE, 'image/png');
 const mislabelled = file('webp.jpg', golden('webp lossless'), 'image/jpeg');
 
@@ -164,9 +164,10 @@ export function attachmentsSuite(browser: () => Browser): void {
     expect(conversations).toHaveLength(1);
     // Its question has no words any more.
     expect(conversations[0].title).toBe('goose.png');
-    const [turn] = conversations[0].turns;
-    expect(turn.question).toBe('');
-    expect(turn.attachments[0]).toMatchObject({
+    const { messages, leaf } = conversations[0];
+    const question = messages.find(({ id }: { id: string }) => id === messages.at(-1).parent);
+    expect([question.text, leaf]).toEqual(['', messages.at(-1).id]);
+    expect(question.attachments[0]).toMatchObject({
       ...{ kind: 'picture', name: 'goose.png', type: 'image/png', bytes: PICTURE.length },
       content: PICTURE.toString('base64'),
     });

@@ -1,8 +1,10 @@
+import { readFile } from 'node:fs/promises';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, expect, it } from 'vitest';
 import type { Step } from '../../support/fake-engine.js';
-import { bytesOf } from '../../support/toy-codec.js';
+import { bytesOf, templatedCodec } from '../../support/toy-codec.js';
 import { listen, say, type ToyServer, toyServer } from '../../support/toy-server.js';
+import { violations } from './support/axe.js';
 import { type Visit, visit } from './support/browser.js';
 
 const MODEL = { maxInputLen: 60_000, maxSeqLen: 65_536, defaultMaxTokens: 60_000 };
@@ -23,6 +25,10 @@ const HOSTILE = [
   `${'>'.repeat(3000)} deep`,
   '```html\n<img src=z onerror=alert(12)>\n</code></pre><script>alert(13)</script>',
 ].join('\n\n');
+
+/** A chat template of a model that reasons. */
+const THINKING =
+  "{{ messages }}{% if enable_thinking is defined %}{% endif %}{{ content.split('</think>') }}";
 
 /** The chat box, against the server's own routes over engines with a script. */
 export function chatSuite(browser: () => Browser): void {
@@ -258,6 +264,152 @@ export function chatSuite(browser: () => Browser): void {
     await close();
   });
 
+  it('keeps what was there where an answer or a question is made again, and leads back to it', async () => {
+    const toy = toyServer((_, index) => say(`answer ${index}`), { model: MODEL });
+    const { page, problems, close } = await open(toy);
+    const said = page.locator('.markdown');
+    await ask(page, 'first');
+    await said.getByText('answer 0').waitFor();
+    await ask(page, 'second');
+    await said.getByText('answer 1').waitFor();
+    expect(await page.locator('.branches').count()).toBe(0);
+    await page.getByRole('button', { name: 'Regenerate' }).first().click();
+    await said.getByText('answer 2').waitFor();
+    await expect.poll(() => page.locator('.turn').count()).toBe(1);
+    await page.getByRole('group', { name: 'Version 2 of 2 of the answer' }).waitFor();
+    await page.locator('.question').hover();
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await page.getByLabel('Edit the message').fill('changed');
+    await page.keyboard.press('Enter');
+    await said.getByText('answer 3').waitFor();
+    const question = page.getByRole('group', { name: /of the question$/ });
+    await question.getByText('2/2').waitFor();
+    // By keyboard; the focus stays in the switch.
+    await question.getByRole('button', { name: 'Earlier version of the question' }).focus();
+    await page.keyboard.press('Enter');
+    await said.getByText('answer 2').waitFor();
+    await page.locator('.question-text').getByText('first').waitFor();
+    const focused = () => page.evaluate(() => document.activeElement?.getAttribute('aria-label'));
+    expect(await focused()).toBe('Later version of the question');
+    await page.getByRole('button', { name: 'Earlier version of the answer' }).click();
+    await said.getByText('answer 1').waitFor();
+    expect(await page.locator('.turn').count()).toBe(2);
+    await expect.poll(() => page.locator('.branches').count()).toBe(2);
+    expect(await violations(page)).toEqual([]);
+    // The branch that is shown is the one that is asked, kept and exported.
+    await ask(page, 'third');
+    await said.getByText('answer 4').waitFor();
+    const all = asked(toy).at(-1)!;
+    for (const text of ['first', 'answer 0', 'second', 'answer 1', 'third']) expect(all).toContain(text);
+    for (const text of ['answer 2', 'changed', 'answer 3']) expect(all).not.toContain(text);
+    await page.locator('.turn').nth(2).getByText('Regenerate').waitFor();
+    await page.reload();
+    await said.getByText('answer 4').waitFor();
+    expect(await page.locator('.turn').count()).toBe(3);
+    await page.getByRole('group', { name: 'Version 1 of 2 of the question' }).waitFor();
+    const menu = page.locator('.chats');
+    await menu.locator('summary').click();
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      menu.getByRole('button', { name: 'This chat as Markdown' }).click(),
+    ]);
+    expect(download.suggestedFilename()).toBe('first.md');
+    const text = await readFile(await download.path(), 'utf8');
+    expect(text).toBe(
+      '# first\n\n## Question\n\nfirst\n\n## toy\n\nanswer 0\n\n## Question\n\nsecond\n\n## toy\n\nanswer 1\n\n## Question\n\nthird\n\n## toy\n\nanswer 4\n',
+    );
+    // A search finds what is in other branches, and opens them.
+    await menu.getByLabel('Search conversations').fill('CHANGED');
+    await menu.locator('.chats-open small').getByText('changed').waitFor();
+    await menu.getByLabel('Search conversations').fill('nowhere');
+    await menu.getByText('Nothing is found.').waitFor();
+    await menu.getByLabel('Search conversations').fill('answer 3');
+    await menu.locator('.chats-open').click();
+    await said.getByText('answer 3').waitFor();
+    expect(await page.locator('.turn').count()).toBe(1);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('keeps presets, and the parameters of each model, over a reload', async () => {
+    const toy = toyServer(() => say('x'), { model: MODEL });
+    const { page, problems, close } = await open(toy);
+    const parameters = page.getByRole('button', { name: 'Parameters' });
+    await parameters.click();
+    await page.getByLabel('Temperature').fill('0.3');
+    await page.getByLabel('System prompt').fill('Be a goose.');
+    await page.getByLabel('Name of the preset').fill('Goose');
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByText('Saved \u201cGoose\u201d.').waitFor();
+    await page.getByLabel('System prompt').fill('Be a duck.');
+    await page.getByLabel('Temperature').fill('0.4');
+    await page.getByLabel('Temperature').blur();
+    await page.reload();
+    await page.getByText('Live').waitFor();
+    await parameters.click();
+    await expect.poll(() => page.getByLabel('System prompt').inputValue()).toBe('Be a duck.');
+    expect(await page.getByLabel('Temperature').inputValue()).toBe('0.4');
+    await page.getByLabel('Preset', { exact: true }).selectOption('Goose');
+    expect(await page.getByLabel('System prompt').inputValue()).toBe('Be a goose.');
+    expect(await page.getByLabel('Temperature').inputValue()).toBe('0.3');
+    expect(await violations(page)).toEqual([]);
+    await page.getByRole('group', { name: 'Presets' }).getByRole('button', { name: 'Delete' }).click();
+    expect(await page.getByLabel('Preset', { exact: true }).locator('option').allTextContents()).toEqual([
+      'No preset',
+    ]);
+    await ask(page, 'Hello');
+    await page.getByText('Regenerate').waitFor();
+    expect(toy.engine.requests[0]).toMatchObject({ temperature: 0.3 });
+    expect(asked(toy)[0]).toContain('Be a goose.');
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('has the probabilities of tokens where they are asked for, by pointer and by keyboard', async () => {
+    const steps = [...bytesOf('Geese')].map((token, index) => ({ tokens: [token], logProbs: [-index] }));
+    const toy = toyServer(() => [...steps, { finish: 'stop' }], { model: MODEL });
+    const { page, problems, close } = await open(toy);
+    await ask(page, 'Who?');
+    await page.getByText('Regenerate').waitFor();
+    expect(await page.locator('.tokens').isVisible()).toBe(false);
+    await page.getByRole('button', { name: 'Parameters' }).click();
+    await page.getByRole('checkbox', { name: /^Probabilities of tokens/ }).check();
+    await page.getByRole('button', { name: 'Regenerate' }).click();
+    await page.getByText('Probabilities', { exact: true }).click();
+    const tokens = page.locator('.tokens-list');
+    await expect.poll(() => tokens.locator('span').allTextContents()).toEqual([...'Geese']);
+    await tokens.locator('span').nth(1).hover();
+    const said = page.locator('.tokens-said');
+    await expect.poll(() => said.textContent()).toMatch(/^"e" 36\.8 %, log-prob -1\.00/);
+    await tokens.focus();
+    await page.keyboard.press('ArrowLeft');
+    await expect.poll(() => said.textContent()).toMatch(/^"G" 100\.0 %/);
+    expect(await violations(page)).toEqual([]);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('says how long the model thought, also after a reload', async () => {
+    const steps = slowly(['<think>One goose', ' flies.</think>', 'It flies.'], 60);
+    const toy = toyServer(() => steps, {
+      model: { ...MODEL, codec: templatedCodec(THINKING) },
+    });
+    const { page, problems, close } = await open(toy);
+    await ask(page, 'Why?');
+    await page.getByText('Regenerate').waitFor();
+    const summary = page.locator('.reasoning summary');
+    const words = await summary.textContent();
+    expect(words).toMatch(/^Thought for \d+\.\d s$/);
+    expect(await page.locator('.reasoning p').isVisible()).toBe(false);
+    await page.reload();
+    await expect.poll(() => summary.textContent()).toBe(words);
+    await summary.click();
+    await page.getByText('One goose flies.').waitFor();
+    expect(await page.locator('.markdown').textContent()).toBe('It flies.');
+    expect(problems).toEqual([]);
+    await close();
+  });
+
   it('keeps both where two tabs go on with one conversation', async () => {
     const toy = toyServer(() => say('honk'), { model: MODEL });
     const { page, problems, close } = await open(toy);
@@ -343,7 +495,7 @@ export function chatSuite(browser: () => Browser): void {
     const toy = toyServer(() => script(), { model: MODEL, maxActive: 1 });
     const { page, problems, server, close } = await open(toy);
     const alert = page.getByRole('alert');
-    // Somebody else has the only place.
+    // Another client has the only place.
     const other = new AbortController();
     script = () => slowly(Array<string>(1000).fill('x'), 20);
     const holding = toy.post('/v1/completions', { prompt: 'a' }, { signal: other.signal });

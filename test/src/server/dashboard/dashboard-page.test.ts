@@ -26,8 +26,12 @@ describe('GET /', () => {
     expect(policy.get('script-src')).toEqual(["'self'"]);
     expect(policy.get('img-src')).toEqual(["'self'", 'blob:']);
     expect(policy.get('worker-src')).toEqual(["'self'"]);
-    expect(policy.get('trusted-types')).toEqual(['skein-pdf-worker']);
-    const known = ["'none'", "'self'", "'script'", 'blob:', 'skein-pdf-worker'];
+    expect(policy.get('style-src')).toEqual(["'self'"]);
+    expect(policy.get('font-src')).toEqual(["'self'"]);
+    expect(policy.get('manifest-src')).toEqual(["'self'"]);
+    expect(policy.get('connect-src')).toEqual(["'self'"]);
+    expect(policy.get('trusted-types')).toEqual(['skein-worker']);
+    const known = ["'none'", "'self'", "'script'", 'blob:', 'skein-worker'];
     expect(new Set(sources)).toEqual(new Set(known));
     const html = await page.text();
     expect(html).not.toMatch(/https?:|<style|style=|<script>|<script [^>]*>[^<]|\son\w+=/);
@@ -36,13 +40,23 @@ describe('GET /', () => {
   it('finds all its files here', async () => {
     const html = await (await toy.get('/')).text();
     const files = Array.from(html.matchAll(/(?:src|href)="(dashboard\/[^"]+)"/g), ([, path]) => path!);
-    expect(files).toHaveLength(4);
+    expect(files).toHaveLength(6);
     const types: Record<string, string> = {
       ...{ js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml' },
-      bin: 'application/octet-stream',
+      ...{ bin: 'application/octet-stream', png: 'image/png', json: 'application/manifest+json' },
+      woff2: 'font/woff2',
     };
-    // The page asks for them by itself, with its first PDF.
-    for (const path of [...files, 'dashboard/pdf-worker.js', 'dashboard/cmaps.bin']) {
+    const styles = await (await toy.get('/dashboard/math.css')).text();
+    const fonts = Array.from(styles.matchAll(/url\(([^)]+)\)/g), ([, name]) => `dashboard/${name}`);
+    expect(fonts).toHaveLength(20);
+    const { icons, start_url } = await (await toy.get('/dashboard/manifest.json')).json();
+    expect(new URL(start_url, 'http://a/b/dashboard/manifest.json').href).toBe('http://a/b/');
+    // The page asks for them by itself: with its first PDF, code or formula, and where it is installed.
+    const later = ['pdf-worker.js', 'cmaps.bin', 'code-worker.js', 'math.js', 'math.css'];
+    const named = [...later, ...icons.map(({ src }: { src: string }) => src)].map(
+      (name) => `dashboard/${name}`,
+    );
+    for (const path of [...files, ...fonts, ...named]) {
       const response = await toy.get(`/${path}`);
       expect(response.status, path).toBe(200);
       expect(response.headers.get('content-type'), path).toContain(types[path.split('.').at(-1)!]);
@@ -73,7 +87,13 @@ describe('GET /', () => {
   });
 
   it('gives out no other file', async () => {
-    for (const path of ['/dashboard/NOTICES.txt', '/dashboard/..%2fpackage.json', '/dashboard/index.html']) {
+    for (const path of [
+      '/dashboard/NOTICES.txt',
+      '/dashboard/KaTeX_Other.woff2',
+      '/dashboard/KaTeX_..woff2',
+      '/dashboard/..%2fpackage.json',
+      '/dashboard/index.html',
+    ]) {
       const response = await toy.get(path, { headers: { 'x-api-key': 'sesame' } });
       expect(response.status, path).toBeGreaterThanOrEqual(400);
       expect(response.status, path).toBeLessThan(500);

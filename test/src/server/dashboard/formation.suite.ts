@@ -21,7 +21,7 @@ class Watched {
 const row = (id: number, state: number, generated: number, blocks: number) =>
   [id, '', state, 900, 40, 40, 40, generated, 64, blocks, 8, 0, 12, 118] as const;
 
-/** The live picture: what a visitor sees of it, and what one who does not see hears. */
+/** The live picture: what a visitor sees of it, and what a screen reader says. */
 export function formationSuite(browser: () => Browser): void {
   const watch = new Watched();
   const toy = toyServer(() => say('one two three'), { model: { watch } });
@@ -34,6 +34,32 @@ export function formationSuite(browser: () => Browser): void {
   const now = (iteration: number, fields: Parameters<typeof formation>[2]) => ({
     ...formation(0, iteration, fields),
     timeMs: Date.now(),
+  });
+
+  it('stays in its place while it says more or less', async () => {
+    for (const width of [1440, 1081, 768, 360]) {
+      const { page, problems, close } = await visit(browser(), server.url, {
+        viewport: { width, height: 900 },
+      });
+      await expect.poll(() => watch.watchers).toBe(1);
+      const places = () =>
+        page.evaluate(() =>
+          ['.blocks-head h3', '.blocks-canvas', '.as-table'].map(
+            (one) => document.querySelector(`#formation ${one}`)!.getBoundingClientRect().top,
+          ),
+        );
+      await page.getByText('Nothing is known yet.').waitFor();
+      const before = await places();
+      const runs = [128, 0, 128, 1, 40, -3, 1200, -2, 14_888, -1];
+      const requests = [[...row(7, 2, 31, 128)], [...row(8, 1, 0, 128)]] as never;
+      watch.tell(now(5, { requests, blocks: { count: 16_384, tokensPerBlock: 32, runs }, queued: 3 }));
+      await page.getByText(/used by 2 requests/).waitFor();
+      await page.getByRole('button', { name: 'Whole pool' }).waitFor();
+      expect(await places(), `${width} pixels`).toEqual(before);
+      expect(problems).toEqual([]);
+      await close();
+      await expect.poll(() => watch.watchers).toBe(0);
+    }
   });
 
   it('shows who is in flight and whose the blocks are, in words and by keyboard too', async () => {

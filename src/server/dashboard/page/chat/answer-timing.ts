@@ -10,6 +10,9 @@ export class AnswerTiming {
   #lastMs: number;
   #pieces = 0;
   #tokens: number | null = null;
+  #thoughtFromMs: number | null = null;
+  /** null: it still thinks. */
+  #thoughtToMs: number | null = null;
   /** What the server said of the prompt by now. */
   readonly prompt: PromptFigures = {};
 
@@ -18,8 +21,10 @@ export class AnswerTiming {
     this.#lastMs = sentMs;
   }
 
-  /** Notes a piece of text, which is one token as a rule. */
-  notePiece(nowMs: number): void {
+  /** Notes a piece of text, which is one token as a rule. @param isThought true of reasoning */
+  notePiece(nowMs: number, isThought = false): void {
+    if (isThought) this.#thoughtFromMs ??= nowMs;
+    else if (this.#thoughtFromMs !== null) this.#thoughtToMs ??= nowMs;
     this.#firstMs ??= nowMs;
     this.#lastMs = nowMs;
     this.#pieces++;
@@ -28,6 +33,15 @@ export class AnswerTiming {
   /** Notes the server's count of tokens. */
   noteTokens(tokens: number): void {
     this.#tokens = tokens;
+  }
+
+  /** Time from the first piece of reasoning to the first after it, or to the last piece; null: there is no reasoning. */
+  get thoughtMs(): number | null {
+    return this.#thoughtFromMs === null ? null : (this.#thoughtToMs ?? this.#lastMs) - this.#thoughtFromMs;
+  }
+
+  get isThinking(): boolean {
+    return this.#thoughtFromMs !== null && this.#thoughtToMs === null;
   }
 
   get firstTokenMs(): number | null {
@@ -60,4 +74,9 @@ export class AnswerTiming {
 export function milliseconds(ms: number): string {
   if (ms < 999.5) return `${ms < 9.95 ? ms.toFixed(1) : Math.round(ms)} ms`;
   return `${(ms / 1000).toFixed(ms < 9_950 ? 2 : 1)} s`;
+}
+
+/** What is said of reasoning: `Thought for 3.2 s`. @param ms null: not known */
+export function thoughtWords(ms: number | null): string {
+  return ms === null ? 'Reasoning' : `Thought for ${(ms / 1000).toFixed(1)} s`;
 }

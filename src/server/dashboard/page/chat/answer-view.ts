@@ -1,9 +1,14 @@
 import { el } from '../dom.js';
-import { type AnswerTiming, milliseconds } from './answer-timing.js';
+import { type AnswerTiming, milliseconds, thoughtWords } from './answer-timing.js';
 import { copyText } from './copy-text.js';
-import { MarkdownView } from './markdown-view.js';
+import { MarkdownView } from './markdown/markdown-view.js';
 import { promptWords } from './prompt-figures.js';
-import { type ChatEnd, endNote } from './stream-chat.js';
+import type { StoredMessage } from './stored-conversation.js';
+import { type ChatEnd, endNote, type TokenLogProb } from './stream-chat.js';
+import { TokensView } from './tokens-view.js';
+import type { ToolListener } from './tools/answer-with-tools.js';
+import { CallsView } from './tools/calls-view.js';
+import type { ApprovalRequest, ResponseItem } from './tools/tool-call.js';
 
 export interface AnswerActions {
   again(): void;
@@ -17,23 +22,27 @@ export interface AnswerActions {
 const DRAWING_SHARE = 0.25;
 
 /** View of one answer: its text as it comes, drawn at most once a frame, and its timing. */
-export class AnswerView {
+export class AnswerView implements ToolListener {
   readonly element: HTMLElement;
   text = '';
   readonly #timing: AnswerTiming;
   readonly #actions: AnswerActions;
   readonly #body = el('div', { class: 'markdown' });
   readonly #markdown: MarkdownView;
-  readonly #reasoning = el('details', { class: 'reasoning', hidden: true }, [
-    el('summary', {}, ['Reasoning']),
-  ]);
+  readonly #thought = el('summary');
+  readonly #reasoning = el('details', { class: 'reasoning', hidden: true }, [this.#thought]);
   readonly #reasoningText = new Text();
+  readonly #calls = new CallsView();
+  readonly #tokens = new TokensView();
+  readonly #versions = el('span');
   readonly #figures = el('span', { class: 'figures' });
   readonly #note = el('span', { class: 'answer-note' });
   readonly #problem = el('div', { class: 'problem', role: 'alert', hidden: true });
   readonly #tools = el('span', { class: 'answer-tools' });
   /** It was kept, and is no news for those who do not see it. */
   #isOld = false;
+  /** True where the next text does not go on with the one before. */
+  #isParted = false;
   #frame: number | null = null;
   #restUntilMs = 0;
 
@@ -48,15 +57,19 @@ export class AnswerView {
     this.element = el('div', { class: 'answer', 'data-state': 'waiting' }, [
       waiting,
       this.#reasoning,
+      this.#calls.element,
       this.#body,
+      this.#tokens.element,
       this.#problem,
-      el('div', { class: 'answer-foot' }, [this.#figures, this.#note, this.#tools]),
+      el('div', { class: 'answer-foot' }, [this.#versions, this.#figures, this.#note, this.#tools]),
     ]);
   }
 
   onContent(text: string): void {
-    this.text += text;
-    this.#markdown.append(text);
+    const piece = this.#isParted && this.text !== '' ? `\n\n${text}` : text;
+    this.#isParted = false;
+    this.text += piece;
+    this.#markdown.append(piece);
     this.#draw();
   }
 
@@ -65,10 +78,22 @@ export class AnswerView {
     return this.#reasoningText.data;
   }
 
+  /** What is kept of it; null: nothing has come. */
+  get kept(): Pick<StoredMessage, 'text' | 'reasoning' | 'reasoningMs' | 'calls'> | null {
+    const { text, reasoning } = this;
+    const { calls } = this.#calls;
+    if (text === '' && reasoning === '' && calls.length === 0) return null;
+    const { thoughtMs } = this.#timing;
+    const thought = { reasoning, ...(thoughtMs === null ? {} : { reasoningMs: Math.round(thoughtMs) }) };
+    return { text, ...(reasoning === '' ? {} : thought), ...(calls.length === 0 ? {} : { calls }) };
+  }
+
   /** Shows an answer that was kept. */
-  restore(text: string, reasoning: string): void {
+  restore({ text, reasoning = '', reasoningMs, calls = [] }: StoredMessage): void {
     this.#isOld = true;
+    this.#calls.restore(calls);
     if (reasoning !== '') this.onReasoning(reasoning);
+    this.#thought.textContent = thoughtWords(reasoningMs ?? null);
     if (text !== '') this.onContent(text);
     this.#close('done');
     this.#addTools(null);
@@ -78,6 +103,29 @@ export class AnswerView {
     this.#reasoning.hidden = false;
     this.#reasoningText.appendData(text);
     this.#draw();
+  }
+
+  onTokens(tokens: readonly TokenLogProb[]): void {
+    this.#tokens.add(tokens);
+  }
+
+  approve(request: ApprovalRequest, signal: AbortSignal): Promise<boolean> {
+    this.#actions.announce(`The model asks to call ${request.name} of ${request.server_label}.`);
+    const decided = this.#calls.approve(request, signal);
+    this.#actions.grew();
+    return decided;
+  }
+
+  onItem(item: ResponseItem): void {
+    if (item.type === 'mcp_call') this.#calls.end(item);
+    // What the model writes after a call is a paragraph of its own.
+    if (item.type === 'message') this.#isParted = true;
+    this.#actions.grew();
+  }
+
+  /** Shows which version of the answer this is; null: there is one alone. */
+  showVersions(versions: HTMLElement | null): void {
+    this.#versions.replaceChildren(...(versions === null ? [] : [versions]));
   }
 
   end(end: ChatEnd): void {
@@ -121,6 +169,9 @@ export class AnswerView {
   }
 
   #showFigures(): void {
+    const { thoughtMs, isThinking } = this.#timing;
+    const isGoing = isThinking && this.element.dataset.state === 'answering';
+    if (thoughtMs !== null) this.#thought.textContent = isGoing ? 'Thinking' : thoughtWords(thoughtMs);
     const { firstTokenMs, tokensPerSecond, tokens, isCounted } = this.#timing;
     if (firstTokenMs === null) return;
     const figures = [`first token ${milliseconds(firstTokenMs)}`];

@@ -26,7 +26,13 @@ export class Composer {
   readonly #tray: AttachmentTray;
   #isAnswering = false;
 
-  constructor(parameters: ParameterForm, files: Omit<TrayServices, 'focusText'>, actions: ComposerActions) {
+  /** @param tools stands in the row of buttons */
+  constructor(
+    parameters: ParameterForm,
+    files: Omit<TrayServices, 'focusText'>,
+    tools: HTMLElement,
+    actions: ComposerActions,
+  ) {
     this.#actions = actions;
     this.#tray = new AttachmentTray({ ...files, focusText: () => this.focus() });
     this.#text = el(
@@ -53,6 +59,7 @@ export class Composer {
         el('div', { class: 'composer-row' }, [
           ...this.#choice(),
           toggleOf(parameters),
+          tools,
           el('span', { class: 'composer-hint' }, ['Shift + Enter for a new line']),
           this.#button,
         ]),

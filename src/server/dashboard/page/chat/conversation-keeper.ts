@@ -56,7 +56,7 @@ export class ConversationKeeper {
       this.#keptMs = changedMs;
       remember(id);
     }
-    const title = titleIn(conversation.turns, stored);
+    const title = titleIn(conversation, stored);
     const kept = await this.#store.put({ ...conversation, id, title, changedMs });
     if (this.#id === id) this.#onKept(kept);
   }

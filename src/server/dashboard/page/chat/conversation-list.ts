@@ -2,7 +2,10 @@ import { el } from '../dom.js';
 import { plural } from '../formation/words.js';
 import { menu } from '../menu.js';
 import { exportedFile, imported } from './conversation-file.js';
+import { type Found, MAX_SOUGHT, search } from './conversation-search.js';
 import { type ConversationStore, MAX_CONVERSATIONS, type Merged } from './conversation-store.js';
+import { fileNameOf, markdownOf } from './markdown-export.js';
+import { MessageTree } from './message-tree.js';
 import type { StoredConversation } from './stored-conversation.js';
 
 /** Bytes of the longest file that is imported: all files that are kept fit in, and the texts of conversations. */
@@ -12,16 +15,30 @@ export interface ListActions {
   open(conversation: StoredConversation): void;
   /** Called when a conversation was deleted, which may be the one on the page. */
   removed(id: string): void;
+  /** Id of the conversation on the page. */
+  shown(): string;
 }
 
 /**
- * A menu of the conversations of this browser: each can be opened again, renamed or deleted, all of them exported, others
+ * A menu of the conversations of this browser: they can be searched, opened again, renamed, deleted and exported, and others
  * imported.
  */
 export class ConversationList {
   readonly element: HTMLDetailsElement;
   readonly #store: ConversationStore;
   readonly #actions: ListActions;
+  readonly #sought = el(
+    'input',
+    {
+      class: 'field',
+      type: 'search',
+      placeholder: 'Search',
+      'aria-label': 'Search conversations',
+      maxlength: MAX_SOUGHT,
+    },
+    [],
+    { input: () => void this.#show() },
+  );
   readonly #items = el('ul', { class: 'chats-items' });
   readonly #said = el('div', { class: 'chats-said', role: 'status', hidden: true });
   readonly #problem = el('p', { class: 'problem', role: 'alert', hidden: true });
@@ -33,38 +50,41 @@ export class ConversationList {
       change: () => void this.#import(file),
     });
     const foot = el('div', { class: 'row' }, [
+      button('This chat as Markdown', () => void this.#exportShown()),
       button('Export all', () => void this.#export()),
       button('Import', () => file.click()),
       file,
     ]);
-    const content = [this.#items, this.#said, this.#problem, foot];
+    const content = [this.#sought, this.#items, this.#said, this.#problem, foot];
     this.element = menu({ name: 'Conversations', kind: 'chats' }, content, () => {
       this.#say(null);
+      this.#sought.value = '';
       void this.#show();
     });
   }
 
   async #show(): Promise<void> {
     const all = await this.#store.list();
-    if (all.length === 0) {
-      this.#items.replaceChildren(
-        el('li', { class: 'chats-none' }, ['None yet. They are kept in this browser.']),
-      );
+    const found = search(all, this.#sought.value);
+    this.#sought.hidden = all.length === 0;
+    if (found.length === 0) {
+      const none = all.length === 0 ? 'None yet. They are kept in this browser.' : 'Nothing is found.';
+      this.#items.replaceChildren(el('li', { class: 'chats-none' }, [none]));
       return;
     }
-    this.#items.replaceChildren(...all.map((one) => this.#item(one)));
+    this.#items.replaceChildren(...found.map((one) => this.#item(one)));
   }
 
-  #item(conversation: StoredConversation): HTMLElement {
+  #item({ conversation, place }: Found): HTMLElement {
     const { title, changedMs } = conversation;
     const open = el(
       'button',
       { class: 'chats-open', type: 'button' },
-      [el('span', {}, [title]), el('small', {}, [new Date(changedMs).toLocaleString()])],
+      [el('span', {}, [title]), el('small', {}, [place?.words ?? new Date(changedMs).toLocaleString()])],
       {
         click: () => {
           this.element.open = false;
-          void this.#open(conversation.id);
+          void this.#open(conversation.id, place?.message ?? null);
         },
       },
     );
@@ -76,9 +96,12 @@ export class ConversationList {
     return item;
   }
 
-  async #open(id: string): Promise<void> {
+  /** @param message the one whose branch is shown; null: that of the last time */
+  async #open(id: string, message: string | null): Promise<void> {
     const found = await this.#store.find(id);
-    if (found !== null) this.#actions.open(found);
+    if (found === null) return;
+    const leaf = message === null ? found.leaf : new MessageTree(found.messages).leafOf(message);
+    this.#actions.open({ ...found, leaf });
   }
 
   /** What an item has in place of its title while that is changed. */
@@ -115,10 +138,14 @@ export class ConversationList {
   }
 
   async #export(): Promise<void> {
-    const url = URL.createObjectURL(await exportedFile(this.#whole()));
     const day = new Date().toISOString().slice(0, 10);
-    el('a', { href: url, download: `skein-conversations-${day}.json` }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 10_000);
+    save(await exportedFile(this.#whole()), `skein-conversations-${day}.json`);
+  }
+
+  async #exportShown(): Promise<void> {
+    const shown = await this.#store.head(this.#actions.shown());
+    if (shown === null) return this.#say(['This chat has no answer yet.']);
+    save(new Blob([markdownOf(shown)], { type: 'text/markdown' }), fileNameOf(shown.title));
   }
 
   /** All conversations with their files, one at a time in memory. */
@@ -150,6 +177,13 @@ export class ConversationList {
     this.#said.hidden = words === null;
     this.#said.replaceChildren(...(words ?? []));
   }
+}
+
+/** Gives the reader a file. */
+function save(file: Blob, name: string): void {
+  const url = URL.createObjectURL(file);
+  el('a', { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
 function button(text: string, click: () => void, label?: string): HTMLButtonElement {

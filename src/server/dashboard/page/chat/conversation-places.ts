@@ -1,4 +1,4 @@
-import { filesOf, type StoredConversation, withContents } from './stored-conversation.js';
+import { asTree, filesOf, type StoredConversation, withContents } from './stored-conversation.js';
 
 /** Where conversations are kept, with the contents of their files apart from them. */
 export interface ConversationPlace {
@@ -43,7 +43,7 @@ const CONVERSATIONS = 'conversations';
 /** Contents of files, by the ids of their conversation and of the file. */
 const CONTENTS = 'contents';
 
-/** Conversations of this browser, in IndexedDB. */
+/** Conversations of this browser, in IndexedDB. Those that were kept before there were branches are read as such, and written as trees. */
 export class ConversationDatabase implements ConversationPlace {
   readonly #database: IDBDatabase;
 
@@ -67,11 +67,12 @@ export class ConversationDatabase implements ConversationPlace {
 
   async list(): Promise<StoredConversation[]> {
     const all = await this.#read<StoredConversation[]>(CONVERSATIONS, (store) => store.getAll());
-    return all ?? [];
+    return (all ?? []).map(asTree);
   }
 
-  head(id: string): Promise<StoredConversation | null> {
-    return this.#read<StoredConversation>(CONVERSATIONS, (store) => store.get(id));
+  async head(id: string): Promise<StoredConversation | null> {
+    const found = await this.#read<StoredConversation>(CONVERSATIONS, (store) => store.get(id));
+    return found === null ? null : asTree(found);
   }
 
   async find(id: string): Promise<StoredConversation | null> {

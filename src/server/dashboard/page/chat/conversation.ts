@@ -1,16 +1,10 @@
-import type { AnswerView } from './answer-view.js';
-import type { Attachment } from './attachments/attachment.js';
 import { contentOf } from './attachments/message-content.js';
 import type { Parameters } from './parameters.js';
+import type { StoredMessage } from './stored-conversation.js';
 import type { ChatMessage, ChatRequest } from './stream-chat.js';
 
-/** A question and its answer; the answer is empty where it failed. */
-export interface Turn {
-  question: string;
-  attachments: readonly Attachment[];
-  answer: Pick<AnswerView, 'text' | 'reasoning'>;
-  element: HTMLElement;
-}
+/** Most probable tokens that are asked for at each place. */
+export const TOP_LOG_PROBS = 5;
 
 /** A model as a conversation needs to know it. */
 export interface AskedModel {
@@ -20,21 +14,28 @@ export interface AskedModel {
 }
 
 /**
- * Request for the answer of the last turn. Earlier turns without an answer are left out: many models' templates want
+ * Request for the answer of the last message, a question. Earlier questions without an answer are left out: many models' templates want
  * question and answer in turns.
  */
 export function chatRequest(
   { id: model, sees }: AskedModel,
-  turns: readonly Turn[],
+  path: readonly StoredMessage[],
   parameters: Parameters,
 ): ChatRequest {
-  const { system, stop, numbers } = parameters;
+  const { system, stop, numbers, wantsLogProbs } = parameters;
   const messages: ChatMessage[] = system === '' ? [] : [{ role: 'system', content: system }];
-  for (const [index, { question, attachments, answer }] of turns.entries()) {
-    const isLast = index === turns.length - 1;
-    if (!isLast && answer.text === '') continue;
-    messages.push({ role: 'user', content: contentOf(question, attachments, sees) });
-    if (!isLast) messages.push({ role: 'assistant', content: answer.text });
+  for (const [index, { role, text, attachments = [] }] of path.entries()) {
+    if (role === 'assistant') {
+      if (text !== '') messages.push({ role, content: text });
+      continue;
+    }
+    const next = path[index + 1];
+    if (next === undefined || next.text !== '')
+      messages.push({ role, content: contentOf(text, attachments, sees) });
   }
-  return { model, messages, ...numbers, ...(stop.length === 0 ? {} : { stop }) };
+  return {
+    ...{ model, messages, ...numbers },
+    ...(stop.length === 0 ? {} : { stop }),
+    ...(wantsLogProbs ? { logprobs: true, top_logprobs: TOP_LOG_PROBS } : {}),
+  };
 }

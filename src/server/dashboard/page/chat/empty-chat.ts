@@ -17,7 +17,7 @@ const GENERAL = [
 export function emptyChat(model: string | null, ask: (text: string) => void): HTMLElement {
   const isDemo = model === DEMO_MODEL;
   const text = isDemo
-    ? 'Gosling is the small model that comes with Skein. It tells little stories, and knows nothing else.'
+    ? 'Gosling is the small model that comes with Skein. It writes little stories, and knows nothing else.'
     : 'Everything you write stays between this page and this server.';
   const suggestions = (isDemo ? STORIES : GENERAL).map((suggestion) =>
     el('button', { class: 'button suggestion', type: 'button' }, [suggestion], {

@@ -1,5 +1,7 @@
 import { el } from '../dom.js';
+import { type KeptParameters, ParameterStore } from './kept-parameters.js';
 import { type NumberField, RARE_FIELDS, USUAL_FIELDS } from './parameter-fields.js';
+import { PresetRow } from './preset-row.js';
 
 /** Parameters of an answer; the server's own defaults hold for those not given. */
 export interface Parameters {
@@ -8,15 +10,22 @@ export interface Parameters {
   stop: string[];
   /** By their names in the API. */
   numbers: Readonly<Record<string, number>>;
+  /** True where the probabilities of tokens are wanted too. */
+  wantsLogProbs: boolean;
 }
 
-/** Form for an answer's parameters. */
+const UNFILLED: KeptParameters = { system: '', stop: '', fields: {} };
+
+/** Form for an answer's parameters, which are remembered for each model. */
 export class ParameterForm {
   readonly element: HTMLFormElement;
   readonly #system: HTMLTextAreaElement;
   readonly #stop: HTMLTextAreaElement;
   readonly #rare: HTMLDetailsElement;
   readonly #inputs = new Map<string, HTMLInputElement>();
+  readonly #logProbs = el('input', { type: 'checkbox' });
+  readonly #store = new ParameterStore(browserStorage());
+  #model: string | null = null;
 
   constructor() {
     this.#system = el('textarea', {
@@ -37,9 +46,54 @@ export class ParameterForm {
         el('label', {}, [el('span', {}, ['System prompt']), this.#system]),
         el('label', {}, [el('span', {}, ['Stop at']), this.#stop]),
         this.#rare,
+        el('label', { class: 'parameters-switch' }, [
+          this.#logProbs,
+          el('span', {}, ['Probabilities of tokens, to point at under the answer']),
+        ]),
       ],
-      { submit: (event) => event.preventDefault() },
+      { submit: (event) => event.preventDefault(), change: () => this.#remember() },
     );
+    const row = new PresetRow(this.#store, {
+      kept: () => this.#kept(),
+      fill: (kept) => {
+        this.#fill(kept);
+        this.#remember();
+      },
+    });
+    this.element.prepend(row.element);
+  }
+
+  /** What the reader has filled in. */
+  #kept(): KeptParameters {
+    const filled = [...this.#inputs].filter(([, input]) => input.value !== input.defaultValue);
+    return {
+      system: this.#system.value,
+      stop: this.#stop.value,
+      fields: Object.fromEntries(filled.map(([name, input]) => [name, input.value])),
+    };
+  }
+
+  #fill({ system, stop, fields }: KeptParameters): void {
+    this.#system.value = system;
+    this.#stop.value = stop;
+    for (const [name, input] of this.#inputs) input.value = fields[name] ?? input.defaultValue;
+  }
+
+  #remember(): void {
+    if (this.#model !== null) this.#store.remember(this.#model, this.#kept());
+  }
+
+  /**
+   * Shows the form of a model as it was last filled in for it.
+   * @param defaults what the model recommends
+   */
+  showModel(model: string | null, defaults: Readonly<Record<string, number>>): void {
+    this.#showDefaults(defaults);
+    if (model === null || model === this.#model) return;
+    const isFirst = this.#model === null;
+    this.#model = model;
+    const kept = this.#store.of(model);
+    if (kept !== null || !isFirst) this.#fill(kept ?? UNFILLED);
   }
 
   #numbers(fields: readonly NumberField[]): HTMLElement {
@@ -55,7 +109,7 @@ export class ParameterForm {
    * Shows what holds where a field is empty. A value that the form began with gives way to a recommendation of the model, unless the reader has
    * changed it.
    */
-  showDefaults(defaults: Readonly<Record<string, number>>): void {
+  #showDefaults(defaults: Readonly<Record<string, number>>): void {
     for (const { name, placeholder, attributes } of [...USUAL_FIELDS, ...RARE_FIELDS]) {
       const input = this.#inputs.get(name)!;
       const recommended = defaults[name];
@@ -81,6 +135,15 @@ export class ParameterForm {
       if (input.value !== '') numbers[name] = input.valueAsNumber;
     }
     const stop = this.#stop.value.split('\n').filter((line) => line !== '');
-    return { system: this.#system.value.trim(), stop, numbers };
+    return { system: this.#system.value.trim(), stop, numbers, wantsLogProbs: this.#logProbs.checked };
+  }
+}
+
+/** The browser's storage; null where it allows none. */
+function browserStorage(): Storage | null {
+  try {
+    return localStorage;
+  } catch {
+    return null;
   }
 }

@@ -8,13 +8,14 @@ export interface QuestionActions {
   open(attachment: Attachment): void;
 }
 
-/** View of the reader's question with its attachments, which can be changed and sent again. */
+/** View of the reader's question with its attachments. It can be changed and sent again, as another version. */
 export class QuestionView {
   readonly element: HTMLElement;
   readonly #attached: readonly HTMLElement[];
   readonly #mayBeEmpty: boolean;
   readonly #resend: (text: string) => void;
-  #text: string;
+  readonly #text: string;
+  #versions: HTMLElement | null = null;
 
   constructor(text: string, attachments: readonly Attachment[], { resend, open }: QuestionActions) {
     this.#text = text;
@@ -30,8 +31,16 @@ export class QuestionView {
       click: () => this.#edit(),
     });
     const text = this.#text === '' ? [] : [el('div', { class: 'question-text' }, [this.#text])];
-    this.element.replaceChildren(...this.#attached, ...text, edit);
+    const versions = this.#versions === null ? [] : [this.#versions];
+    this.element.replaceChildren(...this.#attached, ...text, ...versions, edit);
     return edit;
+  }
+
+  /** Shows which version of the question this is; null: there is one alone. */
+  showVersions(versions: HTMLElement | null): void {
+    this.#versions?.remove();
+    this.#versions = versions;
+    if (versions !== null) this.element.querySelector(':scope > .button')?.before(versions);
   }
 
   #edit(): void {
@@ -51,7 +60,6 @@ export class QuestionView {
     const send = () => {
       const text = area.value.trim();
       if (text === '' && !this.#mayBeEmpty) return;
-      this.#text = text;
       this.#show();
       this.#resend(text);
     };

@@ -18,9 +18,17 @@ export interface ChatRequest {
   [parameter: string]: unknown;
 }
 
+/** A token of an answer, and those that were the most probable in its place. */
+export interface TokenLogProb {
+  token: string;
+  logprob: number;
+  top_logprobs: { token: string; logprob: number }[];
+}
+
 interface Chunk {
   choices?: {
     delta: { content?: string | null; reasoning_content?: string | null };
+    logprobs?: { content?: TokenLogProb[] | null } | null;
     finish_reason: string | null;
     stop_reason?: string | number | null;
     seed?: number;
@@ -36,6 +44,7 @@ interface Chunk {
 export interface ChatListener {
   onContent(text: string): void;
   onReasoning(text: string): void;
+  onTokens(tokens: readonly TokenLogProb[]): void;
 }
 
 /** End of an answer. */
@@ -74,19 +83,24 @@ export async function streamChat(
     if (!response.ok) throw new ChatProblem(await problemOf(response));
     const parting = partingOf(response.headers.get('x-skein-prompt-parted'));
     if (parting) timing.prompt.parting = parting;
-    await readChunks(response, (chunk) => takeChunk(chunk, end, listener, timing));
+    await readData(response, (data) => takeChunk(JSON.parse(data) as Chunk, end, listener, timing));
   } catch (error) {
     if (signal.aborted) return { ...end, finishReason: 'aborted' };
-    if (error instanceof ChatProblem) throw error;
-    const hasBegun = timing.tokens > 0;
-    throw new ChatProblem(
-      hasBegun ? 'The connection was cut before the answer was whole.' : 'The server cannot be reached.',
-    );
+    throw problemWith(timing, error);
   }
   if (end.finishReason === '') {
     throw new ChatProblem('The stream ended before the answer was whole.');
   }
   return end;
+}
+
+/** What an error of a request means for the reader. */
+export function problemWith(timing: AnswerTiming, error: unknown): ChatProblem {
+  if (error instanceof ChatProblem) return error;
+  const hasBegun = timing.tokens > 0;
+  return new ChatProblem(
+    hasBegun ? 'The connection was cut before the answer was whole.' : 'The server cannot be reached.',
+  );
 }
 
 function takeChunk(chunk: Chunk, end: ChatEnd, listener: ChatListener, timing: AnswerTiming): void {
@@ -103,7 +117,8 @@ function takeChunk(chunk: Chunk, end: ChatEnd, listener: ChatListener, timing: A
   const choice = chunk.choices?.[0];
   if (choice === undefined) return;
   const { content, reasoning_content: reasoning } = choice.delta;
-  if (content || reasoning) timing.notePiece(performance.now());
+  if (content || reasoning) timing.notePiece(performance.now(), Boolean(reasoning));
+  if (choice.logprobs?.content) listener.onTokens(choice.logprobs.content);
   if (reasoning) listener.onReasoning(reasoning);
   if (content) listener.onContent(content);
   if (choice.finish_reason === null) return;
@@ -112,13 +127,13 @@ function takeChunk(chunk: Chunk, end: ChatEnd, listener: ChatListener, timing: A
   end.seed = choice.seed ?? null;
 }
 
-/** Reads chunks until [DONE] or the end of the stream. */
-async function readChunks(response: Response, take: (chunk: Chunk) => void): Promise<void> {
+/** Reads the data of events until [DONE] or the end of the stream. */
+export async function readData(response: Response, take: (data: string) => void): Promise<void> {
   let isDone = false;
   const parser = createParser({
     onEvent: ({ data }) => {
       if (data === '[DONE]') isDone = true;
-      else take(JSON.parse(data) as Chunk);
+      else take(data);
     },
   });
   const decoder = new TextDecoder();

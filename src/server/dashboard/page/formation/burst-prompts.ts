@@ -30,7 +30,7 @@ const PLACES = ['by the lake', 'in a small town', 'on a hill', 'in the old fores
 
 const PREAMBLE =
   'This is a book of stories about animals who travel together. In the first one the geese learned that a flock flies ' +
-  'farther than a goose alone: whoever is tired goes to the back, whoever is rested goes to the front, and nobody has to ' +
+  'farther than a goose alone: the tired go to the back, the rested go to the front, and none has to ' +
   'wait for the others. In the second one it rained for seven days, and the mouse built a boat out of a walnut shell. In ' +
   'the third one the bear lost his hat, and everybody looked for it under every tree until the wind brought it back. ';
 

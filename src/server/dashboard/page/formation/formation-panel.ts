@@ -99,7 +99,7 @@ function head(burst: HTMLElement): HTMLElement {
     el('div', {}, [
       el('h2', { class: 'panel-title' }, ['The formation']),
       el('p', { class: 'panel-lead' }, [
-        'Each row is a request. It joins the batch when it comes and leaves when it is done; nobody waits for the longest.',
+        'Each row is a request. It joins the batch when it comes and leaves when it is done; none waits for the longest.',
       ]),
     ]),
     burst,

@@ -47,7 +47,7 @@ export function instanceWords({ instances, restarts }: Pick<ModelWork, 'instance
     if (some === 0) return [];
     return [number === 1 ? name : `${count(some)} ${name}`];
   });
-  const anew = restarts > 0 ? `; started anew ${restarts === 1 ? 'once' : `${count(restarts)} times`}` : '';
+  const anew = restarts > 0 ? `; started again ${restarts === 1 ? 'once' : `${count(restarts)} times`}` : '';
   return `${plural(number, 'instance')}: ${parts.join(', ')}${anew}`;
 }
 

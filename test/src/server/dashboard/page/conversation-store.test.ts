@@ -17,7 +17,8 @@ const conversation = (id: string, changedMs = 1): StoredConversation => ({
   title: id,
   model: null,
   changedMs,
-  turns: [{ question: 'q', answer: 'a', reasoning: '' }],
+  messages: [{ id: 'q', parent: null, role: 'user', text: 'q' }],
+  leaf: 'q',
 });
 
 describe('conversations of the page', () => {
@@ -85,11 +86,14 @@ describe('conversations of the page', () => {
     } as const;
     const heavy = (id: string, bytes: number): StoredConversation => ({
       ...conversation(id),
-      turns: [
-        { question: '', answer: 'a', reasoning: '', attachments: [{ ...picture, bytes, content: '' }] },
+      messages: [
+        {
+          ...{ id: 'q', parent: null, role: 'user', text: '' },
+          attachments: [{ ...picture, bytes, content: '' }],
+        },
       ],
     });
-    const contentOf = (one: StoredConversation | null) => one!.turns[0]!.attachments![0]!.content;
+    const contentOf = (one: StoredConversation | null) => one!.messages[0]!.attachments![0]!.content;
     const store = new ConversationStore(null);
     const most = (MAX_CONTENT * 3) / 4;
     expect(await store.put(heavy('a', most - 9))).toBe('all');
@@ -99,7 +103,7 @@ describe('conversations of the page', () => {
     expect(await store.find('c')).toBeNull();
     await store.remove('a');
     expect(await store.put(heavy('b', 30))).toBe('all');
-    expect(titleOf(heavy('b', 30).turns[0]!)).toBe('a.png');
+    expect(titleOf(heavy('b', 30).messages[0]!)).toBe('a.png');
   });
 
   it('are counted in words behind an import', () => {
@@ -113,11 +117,11 @@ describe('conversations of the page', () => {
   });
 
   it('have the title that the reader gave them, else the beginning of their first question', () => {
-    const turns = [{ question: 'changed', answer: '', reasoning: '' }];
-    expect(titleIn(turns, null)).toBe('changed');
-    expect(titleIn(turns, { ...conversation('a'), title: 'q' })).toBe('changed');
-    expect(titleIn(turns, { ...conversation('a'), title: 'mine' })).toBe('mine');
-    expect(titleOf({ question: '  Two\n words ' })).toBe('Two words');
-    expect(titleOf({ question: 'x'.repeat(100) })).toBe(`${'x'.repeat(59)}…`);
+    const messages = [{ id: 'q', parent: null, role: 'user', text: 'changed' } as const];
+    expect(titleIn({ messages, leaf: 'q' }, null)).toBe('changed');
+    expect(titleIn({ messages, leaf: 'q' }, { ...conversation('a'), title: 'q' })).toBe('changed');
+    expect(titleIn({ messages, leaf: 'q' }, { ...conversation('a'), title: 'mine' })).toBe('mine');
+    expect(titleOf({ text: '  Two\n words ' })).toBe('Two words');
+    expect(titleOf({ text: 'x'.repeat(100) })).toBe(`${'x'.repeat(59)}…`);
   });
 });

@@ -2,11 +2,15 @@ import { describe, expect, it } from 'vitest';
 import {
   AnswerTiming,
   milliseconds,
+  thoughtWords,
 } from '../../../../../../src/server/dashboard/page/chat/answer-timing.js';
 import { contextWords } from '../../../../../../src/server/dashboard/page/chat/context-meter.js';
-import { chatRequest, type Turn } from '../../../../../../src/server/dashboard/page/chat/conversation.js';
-import { safeLink } from '../../../../../../src/server/dashboard/page/chat/markdown-nodes.js';
+import { chatRequest } from '../../../../../../src/server/dashboard/page/chat/conversation.js';
+import { safeLink } from '../../../../../../src/server/dashboard/page/chat/markdown/markdown-nodes.js';
 import { partingOf, promptWords } from '../../../../../../src/server/dashboard/page/chat/prompt-figures.js';
+import type { StoredMessage } from '../../../../../../src/server/dashboard/page/chat/stored-conversation.js';
+import { tokenWords } from '../../../../../../src/server/dashboard/page/chat/tokens-view.js';
+import { responseRequest } from '../../../../../../src/server/dashboard/page/chat/tools/response-request.js';
 import { factsOf } from '../../../../../../src/server/dashboard/page/model-facts.js';
 import { decodeEntities } from '../../../../../../src/texts/entities.js';
 
@@ -68,6 +72,30 @@ describe('what an answer took', () => {
     expect(timing.tokensPerSecond).toBeCloseTo(8 / 0.1001, 3);
   });
 
+  it('has the time of its reasoning, up to the first text', () => {
+    const timing = new AnswerTiming(0);
+    expect([timing.thoughtMs, timing.isThinking]).toEqual([null, false]);
+    timing.notePiece(100, true);
+    timing.notePiece(1100, true);
+    expect([timing.thoughtMs, timing.isThinking]).toEqual([1000, true]);
+    timing.notePiece(3300);
+    timing.notePiece(9000);
+    expect([timing.thoughtMs, timing.isThinking]).toEqual([3200, false]);
+    expect(thoughtWords(3200)).toBe('Thought for 3.2 s');
+    expect(thoughtWords(null)).toBe('Reasoning');
+  });
+
+  it('has the probability of a token, and what could have been in its place', () => {
+    const top_logprobs = [
+      { token: ' goose', logprob: Math.log(0.5) },
+      { token: ' duck', logprob: Math.log(0.25) },
+    ];
+    expect(tokenWords({ token: ' goose', logprob: Math.log(0.5), top_logprobs })).toBe(
+      '" goose" 50.0 %, log-prob -0.69; in its place: " duck" 25.0 %',
+    );
+    expect(tokenWords({ token: 'x', logprob: 0, top_logprobs: [] })).toBe('"x" 100.0 %, log-prob 0.00');
+  });
+
   it('is written as finely as it means something', () => {
     expect([3.14, 42.4, 999.4, 1234, 12_345].map(milliseconds)).toEqual([
       '3.1 ms',
@@ -94,14 +122,16 @@ describe('what is said of a prompt', () => {
 
 describe('the request of a conversation', () => {
   const model = { id: 'm', sees: false };
-  const turn = (question: string, text: string) =>
-    ({ question, attachments: [], answer: { text } }) as unknown as Turn;
+  const path = (...texts: string[]): StoredMessage[] =>
+    texts.map((text, index) => ({
+      ...{ id: `${index}`, parent: index === 0 ? null : `${index - 1}`, text },
+      role: index % 2 === 0 ? 'user' : 'assistant',
+    }));
+  const parameters = { system: '', stop: [], numbers: {}, wantsLogProbs: false };
 
   it('has what was said before, without questions that got no answer', () => {
-    const turns = [turn('a', 'b'), turn('lost', ''), turn('c', '')];
-    expect(
-      chatRequest(model, turns, { system: 's', stop: ['x'], numbers: { temperature: 0, seed: 4 } }),
-    ).toEqual({
+    const given = { ...parameters, system: 's', stop: ['x'], numbers: { temperature: 0, seed: 4 } };
+    expect(chatRequest(model, path('a', 'b', 'lost', '', 'c'), given)).toEqual({
       model: 'm',
       messages: [
         { role: 'system', content: 's' },
@@ -113,9 +143,39 @@ describe('the request of a conversation', () => {
       seed: 4,
       stop: ['x'],
     });
-    expect(chatRequest(model, [turn('a', '')], { system: '', stop: [], numbers: {} })).toEqual({
+    expect(chatRequest(model, path('a'), parameters)).toEqual({
       model: 'm',
       messages: [{ role: 'user', content: 'a' }],
+    });
+    const wanted = chatRequest(model, path('a'), { ...parameters, wantsLogProbs: true });
+    expect(wanted).toMatchObject({ logprobs: true, top_logprobs: 5 });
+  });
+
+  it('has calls of tools that were made, and asks for the tools of servers', () => {
+    const call = { server: 's', name: 'n', arguments: '{}', output: '5', error: null, isDenied: false };
+    const denied = { ...call, output: null, isDenied: true };
+    const [question, answer] = path('a', 'b');
+    const said = [
+      question!,
+      { ...answer!, calls: [call, denied, { ...denied, isDenied: false }] },
+      { ...question!, text: 'c' },
+    ];
+    const given = { ...parameters, system: 's', numbers: { max_tokens: 5, top_p: 1 }, wantsLogProbs: true };
+    expect(responseRequest(model, said, given, ['s'])).toEqual({
+      model: 'm',
+      instructions: 's',
+      input: [
+        { type: 'message', role: 'user', content: 'a' },
+        { type: 'mcp_call', server_label: 's', name: 'n', arguments: '{}', output: '5', error: null },
+        { type: 'message', role: 'assistant', content: 'b' },
+        { type: 'message', role: 'user', content: 'c' },
+      ],
+      store: false,
+      max_output_tokens: 5,
+      top_p: 1,
+      include: ['message.output_text.logprobs'],
+      top_logprobs: 5,
+      tools: [{ type: 'mcp', server_label: 's', require_approval: 'always' }],
     });
   });
 });

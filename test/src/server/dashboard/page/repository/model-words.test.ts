@@ -66,9 +66,9 @@ it('instances, sequences, failures and sizes are sentences', () => {
   );
   expect(instanceWords(instances(1, 0))).toBe('1 instance: busy');
   expect(instanceWords(instances(2, 1, 1, 1, 3))).toBe(
-    '5 instances: 2 busy, 1 idle, 1 starting, 1 dead; started anew 3 times',
+    '5 instances: 2 busy, 1 idle, 1 starting, 1 dead; started again 3 times',
   );
-  expect(instanceWords(instances(0, 2, 0, 0, 1))).toBe('2 instances: 2 idle; started anew once');
+  expect(instanceWords(instances(0, 2, 0, 0, 1))).toBe('2 instances: 2 idle; started again once');
   const none = { REJECTED: 0, CANCELED: 0, BACKEND: 0, OTHER: 0 };
   expect(failureWords({ failures: none })).toBe('');
   expect(failureWords({ failures: { ...none, REJECTED: 1200, BACKEND: 3 } })).toBe(

@@ -1,4 +1,5 @@
 import { beginningOf } from '../../../../../../texts/file-text.js';
+import { startWorker } from '../../../workers.js';
 import { AttachmentProblem, quoted } from '../attachment-problem.js';
 import { ATTACHMENT_LIMITS } from '../limits.js';
 import type { PdfAnswer, PdfQuestion } from './pdf-messages.js';
@@ -23,7 +24,7 @@ export async function readPdf(
 ): Promise<PdfText> {
   signal.throwIfAborted();
   const { maxPdfPages: maxPages, maxCharacters, pdfTimeLimitMs } = ATTACHMENT_LIMITS;
-  const worker = startPdfWorker();
+  const worker = startWorker('pdf');
   const { port1, port2: port } = new MessageChannel();
   let timer: ReturnType<typeof setTimeout> | undefined;
   const answered = new Promise<PdfText>((resolve, reject) => {
@@ -60,30 +61,4 @@ export function partOf(
   if (read === pages && !isCut) return { text: taken, part: '' };
   const of = `${read === 1 ? 'page 1' : `pages 1 to ${read}`} of ${pages}`;
   return { text: taken, part: isCut ? `${of}, cut at its end` : of };
-}
-
-/** What the page uses of Trusted Types, which not every browser has. */
-interface TrustedTypes {
-  createPolicy(
-    name: string,
-    rules: { createScriptURL(): string },
-  ): { createScriptURL(input: string): string };
-}
-
-const SCRIPT = 'dashboard/pdf-worker.js';
-
-/**
- * The page's content policy allows one Trusted Types policy of this name, and this is it, made before anything else runs: it has one address, whatever it
- * is asked for, so that no other script can ever be started.
- */
-const policy = (globalThis as { trustedTypes?: TrustedTypes }).trustedTypes?.createPolicy(
-  'skein-pdf-worker',
-  {
-    createScriptURL: () => new URL(SCRIPT, document.baseURI).href,
-  },
-);
-
-/** Starts the worker that reads PDF files. */
-function startPdfWorker(): Worker {
-  return new Worker(policy?.createScriptURL('') ?? new URL(SCRIPT, document.baseURI), { type: 'module' });
 }
