@@ -50,7 +50,7 @@ export interface QueueGatewayOptions extends AttemptsOptions, Omit<SilenceWatchO
   port: GatewayPort;
   /** How new requests are shared among engines of one model; default: wherever there is room. */
   weights?: PoolWeights;
-  /** Requests are sent where they are cached. Absent: whoever takes a request has it. */
+  /** Requests are sent where they are cached. Absent: any worker may take a request. */
   routing?: CacheRoutesOptions;
   /** Called with a worker at each of its beats, and with its id when it is lost, or has ended (moved). */
   onBeat: (worker: RosterWorker) => void;
@@ -69,7 +69,7 @@ const MAX_ASKED = 8;
  *
  *   submit -> ModelQueue (by priority, or fair among keys) -> offer -> stream -> worker
  *                ^                                                      |
- *                '---- attempt + 1, behind the tokens so far <--- lost, failed, moved
+ *                '---- attempt + 1, after the tokens so far <---- lost, failed, moved
  *
  *   QueueGateway   what clients ask, and what workers say      SilenceWatch   workers and requests that wait too long
  *   Attempts       offers, leases and ends
@@ -79,11 +79,11 @@ export class QueueGateway implements GatewayListener {
   readonly #options: QueueGatewayOptions;
   readonly #attempts: Attempts;
   readonly #silence: SilenceWatch;
-  /** null: whoever takes a request has it. */
+  /** null: any worker may take a request. */
   readonly #routes: CacheRoutes | null;
   readonly #unusedPrefill: UnusedPrefill;
   #nextId = 1;
-  /** Pools of which nobody has told yet what they are: one worker of each is being asked. */
+  /** Pools that no worker has described yet: one worker of each is being asked. */
   readonly #askedPools = new Set<string>();
   /** Workers were left out, and the log says so. */
   #hasRefused = false;
@@ -125,7 +125,7 @@ export class QueueGateway implements GatewayListener {
     return this.roster.numTakersOf(key);
   }
 
-  /** Number of a model's prefill workers whose blocks nobody who answers can use. */
+  /** Number of a model's prefill workers whose blocks no answering worker can use. */
   numUnusedPrefillersOf(key: string): number {
     return unusedPrefillPools(this.roster, key).reduce((sum, { takers }) => sum + takers.size, 0);
   }
@@ -246,7 +246,7 @@ export class QueueGateway implements GatewayListener {
     }
   }
 
-  // What the transport tells.
+  // Events that the transport reports.
 
   onBeat(beat: Beat): void {
     const change = this.roster.beat(beat, performance.now());
@@ -273,7 +273,7 @@ export class QueueGateway implements GatewayListener {
     this.#attempts.pumpModel(worker.pool.key);
   }
 
-  /** Asks a worker what its pool is: beats of equal workers do not tell it over and over. */
+  /** Asks a worker what its pool is: beats of equal workers do not repeat it. */
   async #askCard({ worker, pool }: Beat): Promise<void> {
     if (this.#askedPools.has(pool) || this.#askedPools.size >= MAX_ASKED) return;
     this.#askedPools.add(pool);
@@ -342,7 +342,7 @@ export class QueueGateway implements GatewayListener {
     if (request !== undefined) this.#tell(() => end(request));
   }
 
-  /** False: nobody waits for it. */
+  /** False: no request waits for it. */
   #onRun(
     worker: string,
     request: QueuedRequest,
@@ -362,7 +362,7 @@ export class QueueGateway implements GatewayListener {
     return this.#accept(worker, request, frame, piece, 'push', nowMs, pumped);
   }
 
-  /** @param push how the request takes the tokens behind those that were sent before */
+  /** @param push how the request takes the tokens that follow those sent before */
   #accept(
     worker: string,
     request: QueuedRequest,
@@ -388,7 +388,7 @@ export class QueueGateway implements GatewayListener {
       const isSame = request[push](frame.sequence, piece, verdict.skip, nowMs);
       // The next suspect may be tried.
       if (wasSuspect && !request.isSuspect) addOnce(pumped, request.model);
-      // Whoever got the piece may want no more, and has then left the request.
+      // The receiver of the piece may want no more, and has then left the request.
       if (request.stage === 'ended') addOnce(pumped, request.model);
       else if (!isSame) this.#attempts.diverge(request);
       else if (frame.isEnd && this.#attempts.book.isOver(request.id)) {
@@ -402,7 +402,7 @@ export class QueueGateway implements GatewayListener {
   /** A worker sends tokens without the values that were asked for: it is of another kind, or ill. */
   #onStrange(worker: string, request: QueuedRequest, attempt: number): boolean {
     if (!this.#attempts.book.take(request.id, attempt, worker)) return false;
-    request.lastFailure = 'its worker sent tokens without the values that were asked for beside them';
+    request.lastFailure = 'its worker sent tokens without the values that were asked for with them';
     this.#attempts.fall(request, 'failed');
     this.#attempts.stop(worker, request.id, attempt, null);
     return true;
@@ -422,7 +422,7 @@ export class QueueGateway implements GatewayListener {
     return true;
   }
 
-  /** A prompt has been computed: the request goes on to a worker that answers it. */
+  /** A prompt has been computed: the request continues at a worker that answers it. */
   #onPrefilled(worker: string, { id, attempt, cachedTokens, bytes, numBlocks }: PrefilledFrame): boolean {
     const request = this.#attempts.requests.get(id);
     if (request === undefined || !this.#attempts.book.take(id, attempt, worker) || !request.isPrefill)
@@ -457,13 +457,29 @@ export class QueueGateway implements GatewayListener {
     return { kind: 'held', stale };
   }
 
-  onPicture({ id, attempt, index, offset, length }: PictureMessage, most: number): BlocksAnswer {
-    const request = this.#attempts.requests.get(id);
+  async onPicture(
+    { id, attempt, index, offset, length }: PictureMessage,
+    most: number,
+  ): Promise<BlocksAnswer> {
+    const asking = () => {
+      const request = this.#attempts.requests.get(id);
+      const isCurrent = request !== undefined && this.#attempts.book.attemptOf(id) === attempt;
+      return isCurrent ? request : undefined;
+    };
+    const request = asking();
     const picture = request?.request.sentPictures?.[index];
-    const isCurrent = request !== undefined && this.#attempts.book.attemptOf(id) === attempt;
-    if (picture === undefined || !isCurrent || length > most) return NO_BLOCKS;
-    const bytes = picture.bytes.subarray(offset, offset + length);
-    return { kind: 'blocksPart', bytes, sum: crc32(bytes) };
+    if (request === undefined || picture === undefined || length > most) return NO_BLOCKS;
+    try {
+      const all = await picture.bytes();
+      // It may have ended meanwhile, or be asked for by another worker.
+      if (all === null || asking() !== request) return NO_BLOCKS;
+      const bytes = all.subarray(offset, offset + length);
+      return { kind: 'blocksPart', bytes, sum: crc32(bytes) };
+    } catch (error) {
+      const refusal = error instanceof RequestError ? error : RequestError.of(failureOf(error), error);
+      if (asking() === request) this.#tell(() => this.#attempts.fail(request, refusal));
+      return NO_BLOCKS;
+    }
   }
 
   onCache(change: CacheChange): void {
@@ -475,7 +491,7 @@ export class QueueGateway implements GatewayListener {
     return this.#routes?.counts.of(model) ?? null;
   }
 
-  /** Workers can be heard, and offers be made. */
+  /** Beats of workers arrive, and offers can be made. */
   get isConnected(): boolean {
     return this.#silence.isConnected;
   }
@@ -492,7 +508,7 @@ export class QueueGateway implements GatewayListener {
     this.#attempts.offerAll();
   }
 
-  /** A worker is lost, or has ended: what it had goes on elsewhere. */
+  /** A worker is lost, or has ended: what it had continues elsewhere. */
   #lose(worker: string, why: 'lost' | 'moved'): void {
     this.roster.remove(worker);
     this.#routes?.lose(worker);

@@ -30,7 +30,7 @@ export function isOffer(stage: Stage): boolean {
   return stage === 'sending' || stage === 'offered';
 }
 
-/** Milliseconds that a request lies in the stream, while workers have room, before it is offered anew. */
+/** Milliseconds that a request lies in the stream, while workers have room, before it is offered again. */
 const FIRST_PATIENCE_MS = 1_000;
 
 /** NaN: not yet. Plain numbers, since each token notes one: a field that may be null is an object of its own. */
@@ -41,7 +41,10 @@ interface RequestTimes {
   lastTokenMs: number;
 }
 
-/** A request of a gateway, from submission to its last piece, with all that another worker needs to go on with it. */
+/**
+ * A request of a gateway, from submission to its last piece, with all that another worker needs to continue
+ * it.
+ */
 export class QueuedRequest implements Waiting {
   // What each token asks for comes first, so that it lies together: of thousands of requests nothing else is in a processor's cache.
   readonly id: string;
@@ -49,16 +52,17 @@ export class QueuedRequest implements Waiting {
   readonly pieces: readonly PieceQueue[];
   stage: Stage = 'waiting';
   readonly #times: RequestTimes;
-  /** Values were asked for beside the tokens. */
+  /** The request asks for values besides the tokens. */
   readonly #asksValues: boolean;
-  /** It was sent to a worker that tells of its cache, and has no token of it yet. */
+  /** It was sent to a worker that reports its cache, and has no token from it yet. */
   awaitsToken = false;
   /**
-   * Workers were lost with it, so often that one more would be the last: it may be what kills them. Suspects of a model are tried one
-   * after another, so that nobody is blamed for what another one did. It is none once a worker has computed a token of it.
+   * Workers were lost with it, so often that one more would be the last: it may be what kills them. Suspects
+   * of a model are tried one after another, so that none is blamed for a loss that another caused. It is none
+   * once a worker has computed a token of it.
    */
   isSuspect = false;
-  /** Blocks of its prompt that a worker keeps for whoever answers it. */
+  /** Blocks of its prompt that a worker keeps for the one that answers it. */
   handOver: HandOver | null = null;
   /** Of the request among those of its gateway. */
   readonly number: number;
@@ -92,7 +96,7 @@ export class QueuedRequest implements Waiting {
   readonly pin: string | null;
   /** It is among the requests that its engine was given. */
   isCounted = false;
-  /** Its pictures, as a worker is told of them; undefined: it has none. */
+  /** Its pictures, as a worker receives them; undefined: it has none. */
   readonly #pictures: ItemPicture[] | undefined;
   /** Stops following the client's signal and the time limit. */
   release: () => void = () => {};
@@ -118,11 +122,8 @@ export class QueuedRequest implements Waiting {
     this.waitingSinceMs = nowMs;
     this.deadlineMs = nowMs + (request.timeLimitMs ?? Number.POSITIVE_INFINITY);
     this.#packed = packedRequest(request);
-    this.#pictures = request.sentPictures?.map(({ digest, width, height, bytes }) => ({
-      digest,
-      width,
-      height,
-      numBytes: bytes.length,
+    this.#pictures = request.sentPictures?.map(({ digest, width, height, numBytes }) => ({
+      ...{ digest, width, height, numBytes },
     }));
     this.answer = new AnswerSoFar(request, pieces.length);
     const { returnLogProbs, topLogProbs = 0, returnGenerationLogits } = request;
@@ -171,7 +172,7 @@ export class QueuedRequest implements Waiting {
 
   /** The attempt that only computed its prompt is over: others follow, which answer it. */
   endPrefill(why: Fall): void {
-    // A prompt that was lost once is computed by whoever answers it.
+    // A prompt that was lost once is computed by the worker that answers it.
     if (why !== 'moved') this.wantsPrefill = false;
     this.isPrefill = false;
     this.pool = null;
@@ -193,7 +194,7 @@ export class QueuedRequest implements Waiting {
     }
   }
 
-  /** The piece has what was asked for beside its tokens. */
+  /** The piece has what the request asked for besides its tokens. */
   hasAsked(piece: TokenPiece): boolean {
     if (!this.#asksValues) return true;
     const { returnLogProbs, topLogProbs = 0, returnGenerationLogits } = this.request;
@@ -255,9 +256,9 @@ export class QueuedRequest implements Waiting {
   }
 
   /**
-   * The request as it is offered. Its sequences go on behind their tokens, or begin anew where that is not possible:
-   * what was sent before is then not sent again.
-   * @param ended sequences that nobody wants more of
+   * The request as it is offered. Its sequences continue after their tokens, or start over where that is not
+   * possible: what was sent before is then not sent again.
+   * @param ended sequences of which the client wants no more
    */
   workItem(gateway: string, attempt: number, ended: readonly number[], nowMs: number): WorkItem {
     const request: Record<string, Packable> = {

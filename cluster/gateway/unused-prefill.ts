@@ -1,7 +1,9 @@
 import type { RosterPool } from '../nats/roster-pool.js';
 import type { WorkerRoster } from '../nats/worker-roster.js';
 
-/** Pools of prefill workers whose blocks nobody who answers can use, though somebody could take blocks. */
+/**
+ * Pools of prefill workers whose blocks no answering worker can use, though some worker could take blocks.
+ */
 export function unusedPrefillPools(roster: WorkerRoster, model: string): RosterPool[] {
   const answering = roster.poolsOf(model).filter(({ takers }) => takers.size > 0);
   const taken = new Set(answering.flatMap(({ layouts }) => [...layouts]));
@@ -12,12 +14,12 @@ export function unusedPrefillPools(roster: WorkerRoster, model: string): RosterP
 }
 
 /**
- * Tells once of each pool of prefill workers that is of no use: requests are answered all the same, so nobody would notice but by the time
- * that they take.
+ * Warns once about each pool of prefill workers that is of no use: requests are answered all the same, so the
+ * only other sign would be the time that they take.
  */
 export class UnusedPrefill {
   readonly #onWarning: (message: string) => void;
-  /** Fingerprints of pools that were told. */
+  /** Fingerprints of pools that were reported. */
   readonly #told = new Set<string>();
 
   constructor(onWarning: (message: string) => void) {
@@ -30,12 +32,12 @@ export class UnusedPrefill {
     for (const pool of unusedPrefillPools(roster, model)) {
       const { name, model: card } = pool;
       if (this.#told.has(name.fingerprint)) continue;
-      // Whoever starts ever other ones is told of as many as a fleet may have.
+      // An operator who keeps starting different pools gets as many warnings as a fleet may have pools.
       if (this.#told.size >= MAX_TOLD) this.#told.clear();
       this.#told.add(name.fingerprint);
       const others = roster.poolsOf(model).filter(({ takers }) => takers.size > 0);
       this.#onWarning(
-        `The prefill workers of ${card.name} in the pool ${name.fingerprint} are of no use: no worker that answers can take their blocks, ${whyNot(pool, others)}. Whoever answers computes all prompts.`,
+        `The prefill workers of ${card.name} in the pool ${name.fingerprint} are of no use: no worker that answers can take their blocks, ${whyNot(pool, others)}. The workers that answer compute all prompts.`,
       );
     }
   }

@@ -28,7 +28,7 @@ export interface Lane {
   framedIn: number;
 }
 
-/** Bytes of a frame beside its arrays, estimated. */
+/** Bytes of a frame besides its arrays, estimated. */
 const FRAME_BYTES = 256;
 
 /**
@@ -83,7 +83,7 @@ export class FrameSender {
     const bytes = bytesOf(frame);
     const limit = this.#port.maxBytes;
     if (bytes > limit) {
-      const why = `A piece of the answer takes ${bytes} bytes, and the NATS server lets a message have ${limit} (max_payload); ask for fewer values beside the tokens, or raise its limit.`;
+      const why = `A piece of the answer takes ${bytes} bytes, and the NATS server lets a message have ${limit} (max_payload); ask for fewer values besides the tokens, or raise its limit.`;
       this.#onUnsent(frame.id, frame.attempt, failure('unsupported', why));
       return;
     }
@@ -98,7 +98,7 @@ export class FrameSender {
     this.#framesFor(gateway, FRAME_BYTES).prefilled.push(frame);
   }
 
-  /** The message for a gateway, which takes so many bytes more; what it cannot take goes into the next one. */
+  /** The message for a gateway to which `bytes` more are added; what does not fit goes into the next one. */
   #roomFor(gateway: string, bytes: number): Frames {
     const gathered = this.#gathered.get(gateway)?.bytes ?? 0;
     if (gathered + bytes > this.#port.maxBytes) this.flush();

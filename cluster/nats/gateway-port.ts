@@ -42,7 +42,10 @@ export interface GatewayPort {
   /** Puts a request into the stream; twice the same attempt counts once. @throws OfferError */
   offer(pool: PoolName, item: WorkItem): Promise<Offer>;
   stop(worker: string, message: StopMessage): void;
-  /** Asks a worker whether it is there: its beat; 'nobody' where it surely is not; null where no answer came. */
+  /**
+   * Asks a worker whether it is there: its beat; 'nobody' where it is certainly not there; null where no
+   * answer came.
+   */
   probe(worker: string): Promise<Beat | 'nobody' | null>;
 }
 
@@ -54,13 +57,13 @@ export interface RoutingPort {
   askCache(worker: string, message: CacheAsk): Promise<CacheChange | CachePart | null>;
 }
 
-/** What a gateway hears from the transport. */
+/** Events that a gateway receives from the transport. */
 export interface GatewayListener {
   onBeat(beat: Beat): void;
   onFrames(message: FramesMessage): void;
   onHold(message: HoldMessage): HoldAnswer;
   /** A worker asks for a part of a picture, of at most `most` bytes. */
-  onPicture(message: PictureMessage, most: number): BlocksAnswer;
+  onPicture(message: PictureMessage, most: number): Promise<BlocksAnswer>;
   /** How a worker's cache changes. */
   onCache(change: CacheChange): void;
   /** The connection is lost; it will come again. */

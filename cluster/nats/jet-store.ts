@@ -103,7 +103,7 @@ export class JetStore {
     try {
       return await work(await this.manager());
     } catch (error) {
-      // Where the stream is gone nobody takes what is published to it, and the API knows none of its name.
+      // Where the stream is gone, what is published to it has no taker, and the API does not know its name.
       const isGone = this.isCode(error, STREAM_NOT_FOUND) || this.#hasNoTaker(error);
       if (!isGone) throw this.errorOf(error);
     }
@@ -134,14 +134,28 @@ export class JetStore {
   }
 
   /**
-   * The same for a read that may find nothing: a server that leads a stream since a moment ago may still have to apply what the others have
-   * stored, so it is read again a moment later. @throws StoreError
+   * The same for a read that may find nothing: a server that has just become the stream's leader may still have to apply what the others
+   * have stored, so it is read again when that is done. @throws StoreError
    */
   async find<T>(read: (manager: JetStreamManager) => Promise<T | null>): Promise<T | null> {
     const found = await this.ask(read);
     if (found !== null || !this.#hasReplicas) return found;
-    await delay(CATCH_UP_MS);
+    await this.#catchUp();
     return this.ask(read);
+  }
+
+  /**
+   * Done when the stream's leader has applied all that was stored before: a removal goes through the log of the stream as a message does,
+   * and is answered when it is applied. No message has the number 0. @throws StoreError
+   */
+  async #catchUp(): Promise<void> {
+    await this.ask(async (manager) => {
+      try {
+        await manager.streams.deleteMessage(this.stream, 0, false);
+      } catch (error) {
+        if (!this.isCode(error, SEQUENCE_NOT_FOUND, DELETE_FAILED)) throw error;
+      }
+    });
   }
 
   get #hasReplicas(): boolean {
@@ -205,7 +219,7 @@ export class JetStore {
     return error instanceof this.modules.jetstream.JetStreamApiError && codes.includes(error.code);
   }
 
-  /** The error as callers know it; one that tells who was first stays. */
+  /** The error as callers know it; an error that says who was first is kept. */
   errorOf(error: unknown): unknown {
     if (error instanceof StoreError || this.isBehind(error)) return error;
     const why = messageOf(error);

@@ -3,13 +3,13 @@ import { isCount, isName, isWord } from './field-checks.js';
 import { PacketError } from './packet.js';
 
 /**
- * What a worker does until it takes requests, in this order; the last one is told once. `able`: nothing, and it would load the model if it
- * were wanted.
+ * The phases of a worker until it takes requests, in order; the last one is reported once. `able`: nothing,
+ * and it would load the model if it were wanted.
  */
 export const LOADING_PHASES = ['able', 'downloading', 'building', 'loading', 'ready'] as const;
 export type LoadingPhase = (typeof LOADING_PHASES)[number];
 
-/** What a worker tells gateways of its load, once a second, as JSON. */
+/** What a worker reports to gateways about its load, once a second, as JSON. */
 export interface LoadingNotice {
   worker: string;
   /** Name of its model. */
@@ -31,7 +31,7 @@ export function packLoading(notice: LoadingNotice): Uint8Array {
 /** @throws PacketError for what is none */
 export function readLoading(bytes: Uint8Array): LoadingNotice {
   const notice = bytes.byteLength > MAX_BYTES ? null : parsed(bytes);
-  if (!isLoading(notice)) throw new PacketError('It is not what a worker tells of its load.');
+  if (!isLoading(notice)) throw new PacketError('It is not the report of a worker on its load.');
   const { worker, model, phase, fraction, elapsedMs } = notice;
   return { worker, model, phase, fraction, elapsedMs };
 }

@@ -30,7 +30,7 @@ export interface WorkItem extends ItemTrace {
   request: PackedRequest;
   /** Number of tokens of each sequence that the gateway has; the worker's tokens count on from there. */
   known: number[];
-  /** Sequences that nobody wants more of. */
+  /** Sequences of which the client wants no more. */
   ended: number[];
   /** Only the blocks of its prompt are wanted, for another worker. Absent: an answer is. */
   isPrefill?: boolean;
@@ -40,10 +40,11 @@ export interface WorkItem extends ItemTrace {
   pictures?: ItemPicture[];
 }
 
-/** What a worker is told of a picture: its bytes it asks for, if it does not have its rows. See RequestPicture. */
-export interface ItemPicture extends Pick<RequestPicture, 'digest' | 'width' | 'height'> {
-  numBytes: number;
-}
+/**
+ * What a worker receives of a picture: it asks for the bytes if it does not have the rows. See
+ * RequestPicture.
+ */
+export type ItemPicture = Pick<RequestPicture, 'digest' | 'width' | 'height' | 'numBytes'>;
 
 /** Id of a request. @param number see WorkItem */
 export function requestId(gateway: string, number: number): string {
@@ -110,7 +111,7 @@ export interface HoldMessage {
 
 export interface HoldAnswer {
   kind: 'held';
-  /** Ids of `held` that nobody waits for, with their attempts. */
+  /** Ids of `held` that no request waits for, with their attempts. */
   stale: [id: string, attempt: number][];
 }
 
@@ -127,7 +128,7 @@ export interface PictureMessage {
 
 export type ToGateway = FramesMessage | HoldMessage | PictureMessage;
 
-/** Nobody wants a sequence any more, or, without a number, any of the request in this attempt. */
+/** A sequence is no longer wanted, or, without a number, none of the request in this attempt. */
 export interface StopMessage {
   kind: 'stop';
   id: string;
@@ -203,8 +204,8 @@ export function unpackMessage<Kind extends QueueMessage['kind']>(
 }
 
 /**
- * Whose request a work item is that unpackMessage does not read, as far as that can be told; null: it cannot. Its gateway
- * learns by it that the request is of no use.
+ * The sender of a work item that unpackMessage cannot read, as far as it can be determined; null: it cannot.
+ * Its gateway learns by it that the request is of no use.
  */
 export function senderOf(bytes: Uint8Array): Pick<WorkItem, 'gateway' | 'id' | 'attempt'> | null {
   try {

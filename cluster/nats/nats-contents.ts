@@ -10,7 +10,7 @@ const ID = /^[\w-]{1,128}$/;
 const CHUNK_BYTES = 256 * 1024;
 /** Header with the bytes of a content up to the end of a message. */
 const END = 'Skein-End';
-/** Header of a message behind which more of the same piece comes: the bytes in front of the piece. */
+/** Header of a message that is followed by more of the same piece: the bytes in front of the piece. */
 const BEGIN = 'Skein-Begin';
 /** Contents of which it is known where they were read up to. */
 const MAX_READ_TO = 1024;
@@ -26,9 +26,11 @@ const READ_LIMIT_MS = 2 * READ_EXPIRES_MS;
 const PATIENCE_MS = 30_000;
 
 /**
- * Contents by id, which grow at their end, in a stream of JetStream that any number of processes share. A message is a piece of one
- * content, or a part of a piece, under the content's own subject; a piece of which parts are missing at the end does not count. Who writes says with each message which one is the last so far: of two processes that both
- * believe to be the writer, the NATS server takes the messages of one, and the other hears of it.
+ * Contents by id, which grow at their end, in a stream of JetStream that any number of processes share. A
+ * message is a piece of one content, or a part of a piece, under the content's own subject; a piece of which
+ * parts are missing at the end does not count. The writer says with each message which one is the last so
+ * far: of two processes that both believe to be the writer, the NATS server takes the messages of one and
+ * refuses the other's.
  */
 export class NatsContents {
   readonly #store: JetStore;
@@ -61,7 +63,10 @@ export class NatsContents {
     return new NatsContent(this.#store, this.#subject(id), 0, 0);
   }
 
-  /** Goes on with a content that was read, and has so many bytes of whole pieces. @throws StoreError where it has others: it must be read again */
+  /**
+   * Resumes a content that was read, and has `bytes` bytes of whole pieces. @throws StoreError where it has
+   * others: it must be read again
+   */
   async goOn(id: string, bytes: number): Promise<NatsContent> {
     const subject = this.#subject(id);
     const last = await this.#last(subject);
@@ -91,7 +96,7 @@ export class NatsContents {
     return this.#pieces(id, from, bytes, last.seq);
   }
 
-  /** Where to begin to read: behind what was read before, or at the beginning. */
+  /** Where reading begins: after what was read before, or at the beginning. */
   #begin(id: string, from: number): { bytes: number; sequence: number } {
     const known = this.#readTo.get(id);
     return known !== undefined && known.bytes === from ? known : { bytes: 0, sequence: 0 };
@@ -115,12 +120,12 @@ export class NatsContents {
     let piece: Buffer[] = [];
     let isBegun = false;
     while (bytes < length) {
-      // Whoever reads may take long between two of them: nothing waits for that in the NATS server.
+      // The reader may take long between two messages: nothing waits for that in the NATS server.
       const next = sequence + 1;
       const fetch = () => fetchMessages(this.#store, subject, next, lastSequence);
       for (const message of await this.#store.wait(fetch, isBegun ? PATIENCE_MS : 0)) {
         const { begin, end } = partsOf(message.headers);
-        // A piece begins anew: the one before it was not ended.
+        // A new piece begins: the one before it was not ended.
         if (end - message.data.length === bytes) piece = [];
         piece.push(Buffer.from(message.data));
         sequence = message.seq;
@@ -140,7 +145,7 @@ export class NatsContents {
   }
 
   #broken(id: string, at: number): StoreError {
-    return new StoreError('foreign', `The content ${id} has a gap behind ${at} bytes.`);
+    return new StoreError('foreign', `The content ${id} has a gap after ${at} bytes.`);
   }
 
   /** @throws StoreError */
@@ -200,7 +205,8 @@ async function fetchMessages(
 }
 
 /**
- * Takes a content away, its last message at the end: of one that nats-server 2.9 has no last message of, it tells nothing.
+ * Removes a content, its last message at the end: nats-server 2.9 reports nothing about a content whose last
+ * message is gone.
  * @throws StoreError
  */
 async function eraseAll(store: JetStore, subject: string): Promise<void> {
@@ -210,7 +216,7 @@ async function eraseAll(store: JetStore, subject: string): Promise<void> {
     const next = from;
     const fetch = () => fetchMessages(store, subject, next, last.seq, { headers_only: true });
     const messages = await store.ask(fetch).catch((error: unknown) => {
-      // Somebody else has taken it away meanwhile.
+      // Another process has removed it meanwhile.
       if (error instanceof StoreError && error.kind === 'foreign') return [];
       throw error;
     });
@@ -258,7 +264,10 @@ class NatsContent {
     this.#sequence = sequence;
   }
 
-  /** Stores bytes behind those so far, as a piece of their own. @throws StoreError, TakenOverError: so does all that follows */
+  /**
+   * Appends bytes to those so far, as a piece of their own. @throws StoreError, TakenOverError: so does all
+   * that follows
+   */
   append(bytes: Uint8Array): Promise<void> {
     const written = this.#written.then(() => this.#append(bytes));
     written.catch(() => {});

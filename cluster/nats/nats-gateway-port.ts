@@ -5,7 +5,13 @@ import type { Beat } from './beat.js';
 import type { CacheAsk, CacheChange, CachePart } from './cache-messages.js';
 import type { GatewayListener, GatewayPort, Offer, RoutingPort } from './gateway-port.js';
 import { type LoadingNotice, readLoading } from './loading-notice.js';
-import { packMessage, type StopMessage, unpackMessage, type WorkItem } from './messages.js';
+import {
+  type BlocksAnswer,
+  packMessage,
+  type StopMessage,
+  unpackMessage,
+  type WorkItem,
+} from './messages.js';
 import type { PoolName, QueueNames } from './names.js';
 import { PacedWarnings } from './paced-warnings.js';
 import type { WorkStream } from './work-stream.js';
@@ -16,7 +22,10 @@ const PROBE_MS = 1_000;
 const DIRECT_MS = 400;
 /** Milliseconds that a worker has to send a part of what its cache has. */
 const CACHE_MS = 3_000;
-/** Says that workers need not tell their cards: what it does not know the gateway asks one of each pool for. */
+/**
+ * Says that workers need not send their cards: the gateway asks one worker of each pool for a card that it
+ * does not know.
+ */
 const BARE = 'bare';
 /** Bytes of a message that its content does not count. */
 const OVERHEAD_BYTES = 512;
@@ -29,9 +38,9 @@ export interface NatsGatewayOptions {
   names: QueueNames;
   /** Id of the gateway. */
   id: string;
-  /** Listen to what workers tell of their caches; default false. */
+  /** Listen to what workers report about their caches; default false. */
   hearsCaches?: boolean;
-  /** Called with what workers tell that load their model; absent: it does not listen to them. */
+  /** Called with what workers report while they load their model; absent: it does not listen to them. */
   onLoading?: (notice: LoadingNotice) => void;
   onWarning: (message: string) => void;
 }
@@ -46,7 +55,7 @@ export class NatsGatewayPort implements GatewayPort, RoutingPort {
     this.#warnings = new PacedWarnings(options.onWarning);
   }
 
-  /** Begins to tell the listener what comes. */
+  /** Starts to pass what comes to the listener. */
   listen(listener: GatewayListener): void {
     const { nc, names, id, hearsCaches = false, onLoading } = this.#options;
     this.#hear(names.gateway(id), (message) => this.#onMessage(message, listener));
@@ -63,7 +72,7 @@ export class NatsGatewayPort implements GatewayPort, RoutingPort {
       callback: (error, message) => {
         // The server refuses the subscription.
         if (error !== null) {
-          onWarning(`The gateway hears nothing of ${subject}: ${messageOf(error)}`);
+          onWarning(`The gateway receives nothing from ${subject}: ${messageOf(error)}`);
           return;
         }
         try {
@@ -79,7 +88,16 @@ export class NatsGatewayPort implements GatewayPort, RoutingPort {
     const told = unpackMessage(message.data, 'frames', 'hold', 'picture');
     if (told.kind === 'frames') listener.onFrames(told);
     else if (told.kind === 'hold') message.respond(packMessage(listener.onHold(told)));
-    else message.respond(packMessage(listener.onPicture(told, this.#limit - OVERHEAD_BYTES)));
+    else void this.#sendPicture(message, listener.onPicture(told, this.#limit - OVERHEAD_BYTES));
+  }
+
+  /** The worker asks again for what does not come. */
+  async #sendPicture(message: Msg, part: Promise<BlocksAnswer>): Promise<void> {
+    try {
+      message.respond(packMessage(await part));
+    } catch (error) {
+      this.#warnings.tell(`A part of a picture is not sent: ${messageOf(error)}`);
+    }
   }
 
   #onCache({ subject, data }: Msg, listener: GatewayListener): void {
@@ -147,7 +165,7 @@ export class NatsGatewayPort implements GatewayPort, RoutingPort {
     }
   }
 
-  /** A part of a worker's file; empty behind its end. @throws where the worker does not answer */
+  /** A part of a worker's file; empty after its end. @throws where the worker does not answer */
   async readFile(worker: string, pool: string, name: string, offset: number): Promise<Uint8Array> {
     const { nc, names } = this.#options;
     const message = packMessage({ kind: 'file', pool, name, offset });

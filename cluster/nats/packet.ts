@@ -87,7 +87,7 @@ export function unpack(bytes: Uint8Array): unknown {
   const { json, rest } = split(bytes);
   const reader = new ArrayReader(rest);
   const whole = lowered(json, reader, 0);
-  if (!reader.isAtEnd) throw new PacketError('A packet has bytes behind its last array.');
+  if (!reader.isAtEnd) throw new PacketError('A packet has bytes after its last array.');
   return whole;
 }
 
@@ -102,7 +102,7 @@ function split(bytes: Uint8Array): { json: unknown; rest: Uint8Array } {
   const length = (bytes[0]! | (bytes[1]! << 8) | (bytes[2]! << 16) | (bytes[3]! << 24)) >>> 0;
   const end = 4 + length;
   if (end > bytes.byteLength) {
-    throw new PacketError(`A packet of ${bytes.byteLength} bytes tells of ${length} bytes of JSON.`);
+    throw new PacketError(`A packet of ${bytes.byteLength} bytes names ${length} bytes of JSON.`);
   }
   try {
     return { json: JSON.parse(decoder.decode(bytes.subarray(4, end))), rest: bytes.subarray(end) };
@@ -128,7 +128,7 @@ class ArrayReader {
     const Kind = KINDS[kind];
     const end = this.#offset + length * Kind.BYTES_PER_ELEMENT;
     if (end > this.#bytes.byteLength) {
-      throw new PacketError(`A packet tells of an array of ${length} numbers that it does not have.`);
+      throw new PacketError(`A packet names an array of ${length} numbers that it does not have.`);
     }
     // A copy: what lies in a message lies at any address, and among others.
     const { buffer, byteOffset } = this.#bytes;

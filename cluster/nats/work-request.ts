@@ -26,9 +26,7 @@ export function requestOf(
   const whole = unpackedRequest(request);
   const count = numSequencesOf(whole);
   if (known.length > count || ended.some((sequence) => sequence >= count)) {
-    throw new PacketError(
-      `A request of ${counted(count, 'sequence')} tells of more that were begun or ended.`,
-    );
+    throw new PacketError(`A request of ${counted(count, 'sequence')} names more that were begun or ended.`);
   }
   const read = isPrefill ? prefillRequest(whole) : whole;
   const { adapterName } = read;
@@ -46,7 +44,7 @@ export function lanesOf(item: WorkItem, numSequences: number): Lane[] {
   });
 }
 
-/** What a gateway is told of an error that a request ran into at a worker. */
+/** What a gateway receives about an error that a request ran into at a worker. */
 export function failureFor(error: unknown): RequestFailure {
   if (error instanceof RequestError) return failure(error.kind, error.text, error.field);
   if (error instanceof HostClosedError) return failure('ended', textOf(error));

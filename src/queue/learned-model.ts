@@ -13,6 +13,7 @@ import { knownDefaults } from '../generation/sampling-defaults.js';
 import type { TextModel } from '../generation/text-model.js';
 import { factsOfEngine } from '../serving/model-facts.js';
 import { ModelState } from '../serving/model-state.js';
+import type { PictureCounts } from '../serving/pictures/model-sight.js';
 import type { EngineCounts, ModelInfo, RunningModel } from '../serving/running-model.js';
 import { LearnedAdapters } from './learned-adapters.js';
 import type { LoadingWorkers } from './loading-workers.js';
@@ -24,7 +25,7 @@ export interface LearnedOptions {
   card: ModelCard;
   /** Folder with the files of the card. */
   folder: string;
-  /** What workers tell until they take requests. */
+  /** What workers report until they take requests. */
   loading: Pick<LoadingWorkers, 'of'>;
 }
 
@@ -46,6 +47,7 @@ export async function learnedModel({
   state.executor = { name: info.executor, fallback: null };
   const { vocabSize, endTokenIds: endTokens } = card.engine;
   const most = longest(card, pools);
+  const { files, ...sight } = await sightOf(card, folder, codec);
   const model: TextModel = {
     codec,
     engine: {
@@ -63,7 +65,7 @@ export async function learnedModel({
       return most('maxSeqLen');
     },
     endTokens,
-    ...(await sightOf(card, folder, codec)),
+    ...sight,
     sampling: info.sampling,
     fitsTogether: (count, prompt, maxTokens) => fitTogether(card, pools(), count, prompt, maxTokens),
   };
@@ -90,6 +92,7 @@ export async function learnedModel({
       unusedPrefillers: () => gateway.numUnusedPrefillersOf(key),
       shares: () => gateway.sharesOf(key),
       workers: () => ({ ready: gateway.numWorkersOf(key), ...loading.of(card.name) }),
+      ...(files && { pictures: () => ({ files: files() }) }),
       onStats: () => () => {},
     },
     statsJson: () => statsJson(counts(), card),
@@ -114,11 +117,11 @@ async function sightOf(
   { sight, whyBlind, engine: { vocabSize } }: ModelCard,
   folder: string,
   codec: ModelCodec,
-): Promise<Pick<TextModel, 'sight' | 'whyBlind'>> {
+): Promise<Pick<TextModel, 'sight' | 'whyBlind'> & { files?: () => PictureCounts['files'] }> {
   if (sight === undefined) return whyBlind === undefined ? {} : { whyBlind };
   const { openSendingSight } = await import('../serving/pictures/open-sending-sight.js');
   const opened = openSendingSight(folder, sight, { codec, vocabSize });
-  return typeof opened === 'string' ? { whyBlind: opened } : { sight: opened };
+  return typeof opened === 'string' ? { whyBlind: opened } : { sight: opened, files: () => opened.files };
 }
 
 /** Lets a model's requests end, or ends them. */
@@ -169,7 +172,9 @@ function longest(
   };
 }
 
-/** True where so many sequences fit into one iteration, and into the pool of blocks, of every worker. */
+/**
+ * True where `count` sequences fit together into one iteration, and into the pool of blocks, of every worker.
+ */
 function fitTogether(
   { engine }: ModelCard,
   pools: readonly RosterPool[],

@@ -24,13 +24,18 @@ export interface LearnedModelsOptions {
   /** Serves the model of this name no more, once its requests have ended. */
   takeAway: (name: string) => Promise<void>;
   onWarning: (message: string) => void;
-  /** Models are known by name: the start is over without any other, or nobody would be given the request that wants one. */
+  /**
+   * Models are known by name: the start is over without any other, or the request that wants one would never
+   * arrive.
+   */
   knowsNames?: () => boolean;
-  /** What workers tell until they take requests. */
+  /** What workers report until they take requests. */
   loading: LoadingWorkers;
   /** Most models that it serves. */
   maxModels?: number;
-  /** Resolves when it has heard of the models that gateways have met before; never rejects. Absent: it does not ask. */
+  /**
+   * Resolves when it knows the models that gateways have met before; never rejects. Absent: it does not ask.
+   */
   firstLook?: Promise<unknown>;
   /** Called with each model that it serves from now on. */
   onServed?: () => void;
@@ -44,7 +49,7 @@ interface Served {
   model: RunningModel<'generator'>;
 }
 
-/** A model that the gateway serves, for whoever keeps what it knows. */
+/** A model that the gateway serves, for the store that keeps what it knows. */
 export interface ServedCard extends Pick<Served, 'card' | 'folder'> {
   /** Workers that answer its requests. */
   numWorkers: number;
@@ -58,11 +63,11 @@ interface Found {
   key: string;
   /** Reads a part of one of its files. */
   read: (name: string, offset: number) => Promise<Uint8Array>;
-  /** Who has told of it, for errors. */
+  /** Worker or gateway that reported it, for errors. */
   from: string;
 }
 
-/** Milliseconds in which a gateway that starts hears of the workers that are there: each answers it at once. */
+/** Milliseconds in which a gateway that starts discovers the present workers: each answers it at once. */
 const FIRST_LOOK_MS = 1_000;
 /** Most models that a gateway serves: each has a tokenizer of its own. */
 export const MAX_MODELS = 64;
@@ -81,9 +86,9 @@ export class LearnedModels {
   readonly #served = new Map<string, Served>();
   /** Names that are being learned, or were not so long ago, without success. */
   readonly #busy = new Set<string>();
-  /** Those among them that the gateway has heard of at its start, and has not tried yet. */
+  /** Those among them that the gateway discovered at its start, and has not tried yet. */
   readonly #first = new Set<string>();
-  /** Models are learned one after another: files and tokenizers of many at once would hold up everybody. */
+  /** Models are learned one after another: files and tokenizers of many at once would delay all requests. */
   #turn: Promise<unknown> = Promise.resolve();
   /** Keys of models whose workers have different engines. */
   readonly #mixed = new Set<string>();
@@ -101,8 +106,8 @@ export class LearnedModels {
   }
 
   /**
-   * Names of models that the start of the gateway has not learned yet; null: the start is over. It is not before there is a model: the
-   * gateway would tell clients that what they ask for does not exist.
+   * Names of models that the start of the gateway has not learned yet; null: the start is over. It is not
+   * over before there is a model: clients would be refused what they ask for as unknown.
    */
   get starting(): readonly string[] | null {
     const isEmpty = !this.#hasServed && this.#options.knowsNames?.() !== true;
@@ -110,10 +115,10 @@ export class LearnedModels {
     return isStarting ? [...this.#first] : null;
   }
 
-  /** A worker has told of itself. */
+  /** A worker has reported itself. */
   onBeat(worker: Pick<RosterWorker, 'id' | 'pool' | 'isLeaving'>): void {
     const { pool, isLeaving } = worker;
-    // A worker that computes prompts for others answers nobody.
+    // A worker that computes prompts for others answers no requests.
     if (isLeaving || pool.isPrefill) return;
     const { name } = pool.model;
     const served = this.#served.get(name);
@@ -123,7 +128,7 @@ export class LearnedModels {
     }
     if (this.#busy.has(name)) return;
     if (served !== undefined && this.#options.gateway.poolsOf(served.key).length > 0) return;
-    // Its worker tells of it again.
+    // Its worker reports it again.
     if (this.#busy.size >= this.#most || (served === undefined && !this.#hasRoom())) return;
     const { readFile } = this.#options;
     const { fingerprint } = pool.name;
@@ -153,7 +158,7 @@ export class LearnedModels {
     }));
   }
 
-  /** Serves a model that a gateway has met before: it takes nobody's place. */
+  /** Serves a model that a gateway has met before: it displaces no other. */
   onKnown(card: ModelCard, read: Found['read']): void {
     if (this.#served.has(card.name) || this.#busy.has(card.name)) return;
     if (this.#served.size + this.#busy.size >= this.#most) return;
@@ -186,7 +191,7 @@ export class LearnedModels {
     return false;
   }
 
-  /** Name of a model that nobody has, and nobody waits for. */
+  /** Name of a model that no worker has and no request waits for. */
   #idle(): string | undefined {
     const { gateway } = this.#options;
     const isIdle = ({ key }: Served) => {
@@ -201,7 +206,7 @@ export class LearnedModels {
     for (const served of this.#served.values()) this.#noteWorkers(served, null);
   }
 
-  /** @param card of a worker that has told of itself; null: one is gone */
+  /** @param card of a worker that has reported itself; null: one is gone */
   #noteWorkers({ key, model: { state, info } }: Served, card: ModelCard | null): void {
     const pools = this.#options.gateway.poolsOf(key);
     const isThere = pools.length > 0;
@@ -224,7 +229,7 @@ export class LearnedModels {
     const list = [...counts].map(([fingerprint, count]) => `${fingerprint} (${counted(count, 'worker')})`);
     this.#options.onWarning(
       `Workers of ${nameOfKey(key)} have different engines, and give different answers: ${list.join(', ')}. ` +
-        'Their weights, precision, instruction set or version differ; system_fingerprint tells which one answered.',
+        'Their weights, precision, instruction set or version differ; system_fingerprint names the one that answered.',
     );
   }
 
@@ -233,7 +238,7 @@ export class LearnedModels {
     const { gateway, folder, limits, bring, loading, onWarning } = this.#options;
     const { name, files } = card;
     try {
-      if (card.text !== cardText(card)) throw new Error('what it tells of itself does not fit together');
+      if (card.text !== cardText(card)) throw new Error('what it reports of itself does not fit together');
       // What is in it decides the folder's name: no worker can name another one, or the files of another model.
       const own = join(folder, filesDigest(files));
       await fetchFiles(own, files, read);
@@ -256,7 +261,10 @@ export class LearnedModels {
     }
   }
 
-  /** Takes away the model that another one of its name replaces; else, where there are too many, one that nobody has. */
+  /**
+   * Takes away the model that another one of its name replaces; else, where there are too many, one without
+   * workers.
+   */
   async #makeRoom(name: string): Promise<void> {
     const old = this.#served.has(name) ? name : this.#served.size < this.#most ? undefined : this.#idle();
     if (old !== undefined) {

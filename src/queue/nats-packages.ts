@@ -15,7 +15,7 @@ const MISSING = `The work queue needs the packages of NATS, which are not here: 
   NATS_PACKAGES,
 )
   .map(([name, version]) => `${name}@${version}`)
-  .join(' ')}" beside your program.`;
+  .join(' ')}" in the folder of your program.`;
 
 /** The folder of `skein setup nats`: one for each user. */
 export function natsSetupFolder(cacheDirectory = defaultCacheDirectory()): string {

@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { PieceSource } from '../../../callbacks/piece-source.js';
 import { failure } from '../../../callbacks/request-failure.js';
@@ -5,12 +6,14 @@ import {
   HostClosedError,
   NoWorkerError,
   QueueFullError,
+  RequestError,
   type TokenPiece,
   type TokenRequest,
 } from '../../../callbacks/token-request.js';
 import { QueueGateway, type QueueGatewayOptions } from '../../../cluster/gateway/queue-gateway.js';
 import { type Beat, type ModelCard, modelKey } from '../../../cluster/nats/beat.js';
 import type { GatewayPort } from '../../../cluster/nats/gateway-port.js';
+import { NO_BLOCKS } from '../../../cluster/nats/kept-blocks.js';
 import type { StopMessage, WorkItem } from '../../../cluster/nats/messages.js';
 import type { PoolName } from '../../../cluster/nats/names.js';
 import { RunWriter } from '../../../cluster/nats/token-runs.js';
@@ -310,8 +313,8 @@ describe('a long prompt', () => {
     beat('e');
     prefiller('r', { layout: 'third', pool: 'p4', model: { ...MODEL, info: { kvDtype: 'int8' } } });
     expect(warnings).toEqual([
-      'The prefill workers of m in the pool p8 are of no use: no worker that answers can take their blocks, which have 8 tokens where theirs have 4 (--tokens-per-block). Whoever answers computes all prompts.',
-      'The prefill workers of m in the pool p4 are of no use: no worker that answers can take their blocks, since they differ in the type of the KV cache. Whoever answers computes all prompts.',
+      'The prefill workers of m in the pool p8 are of no use: no worker that answers can take their blocks, which have 8 tokens where theirs have 4 (--tokens-per-block). The workers that answer compute all prompts.',
+      'The prefill workers of m in the pool p4 are of no use: no worker that answers can take their blocks, since they differ in the type of the KV cache. The workers that answer compute all prompts.',
     ]);
     expect(gateway.numUnusedPrefillersOf(KEY)).toBe(3);
     void ask(9);
@@ -346,7 +349,7 @@ describe('a long prompt', () => {
 describe('engines of one model', () => {
   const card = (fingerprint: string): ModelCard => ({ ...MODEL, info: { fingerprint } });
   const LARGE = { maxQueueSize: 1000, fairQueueing: false };
-  /** Workers of two engines, each with so many places. */
+  /** Workers of two engines, each with `places` places. */
   function withTwo(weights?: PoolWeights, places = 100) {
     const lab = setUp(weights === undefined ? {} : { weights }, LARGE);
     const tell = (changes: Partial<Beat> = {}) => {
@@ -415,7 +418,7 @@ describe('engines of one model', () => {
       kind: 'invalid',
       message: 'There is no engine fp_c of the model m: its workers have fp_a, fp_b.',
     });
-    // It does not go elsewhere, and goes on where it has begun.
+    // It does not go elsewhere, and continues where it has begun.
     const { item } = offers.find(({ pool }) => pool.fingerprint === 'pb')!;
     send('b', 0, [5], false, item);
     beat('b2', { pool: 'pb', model: card('fp_b') });
@@ -474,7 +477,7 @@ describe('beats without a card', () => {
     gateway.onBeat(bare('d', 'q'));
     expect(asked).toEqual(['a', 'd']);
     expect(gateway.numWorkersOf(KEY)).toBe(0);
-    // Nobody answers: the next one that tells of itself is asked.
+    // No answer comes: the next worker that sends a beat is asked.
     answers[0]!(null);
     await settle();
     gateway.onBeat(bare('b'));
@@ -565,7 +568,7 @@ describe('a request', () => {
     send('d', 0, [5, 6]);
     expect(stream!.isWaiting).toBe(false);
     const before = last().item;
-    // An equal worker goes on with the tokens.
+    // An equal worker continues with the tokens.
     beat('e');
     beat('other', { pool: 'q', model: { ...MODEL, info: { fingerprint: 'fp_q' } } });
     beat('d', { isGone: true });
@@ -631,7 +634,7 @@ describe('a request', () => {
     const fails = expect(asked).rejects.toMatchObject({ kind: 'internal' });
     beat('d', { isGone: true });
     await fails;
-    // The other one can be asked again: it was nobody's fault but that no worker is there.
+    // The other one can be asked again: the only fault was that no worker is there.
     await vi.waitFor(() => expect(got.error).toBeInstanceOf(NoWorkerError), 120_000);
     expect(last().item.attempt).toBe(1);
   });
@@ -697,7 +700,7 @@ describe('a request', () => {
     await settle();
     hold('a');
     send('a', 0, [5]);
-    // Its connection was away, and it has given up what it had: it beats, and has nothing to tell.
+    // Its connection was away, and it has given up what it had: it beats, and has nothing to report.
     gateway.onDisconnect();
     gateway.onReconnect();
     await expect
@@ -904,7 +907,7 @@ describe('a lost connection to the NATS server', () => {
     await expect(waiting).rejects.toThrow(/^The NATS server, .* cannot be reached at present/);
     expect(gateway.size).toBe(0);
     gateway.onReconnect();
-    // Nobody waits for it any more.
+    // No request waits for it any more.
     expect(hold('a', item).stale).toEqual([[item.id, item.attempt]]);
   });
 });
@@ -1023,5 +1026,65 @@ describe('workers of one model that differ in their limits', () => {
     void ask(3, { numSequences: 2 });
     await settle();
     expect(offers.map(({ pool }) => pool.fingerprint)).toEqual(['q', 'p', 'p']);
+  });
+});
+
+describe('a picture of a request', () => {
+  const BYTES = Uint8Array.from({ length: 9 }, (_, i) => i);
+
+  /** A request whose worker asks for its picture, in parts of 6 bytes at most. */
+  async function seeing(bytes: () => Promise<Uint8Array | null>) {
+    const at = setUp();
+    at.beat('a');
+    const picture = { digest: Uint8Array.of(7), width: 3, height: 1, numBytes: BYTES.length, bytes };
+    const controller = new AbortController();
+    const asked = at.ask(3, { sentPictures: [picture], signal: controller.signal });
+    await settle();
+    at.hold('a');
+    const { id } = at.last().item;
+    const part = (offset: number, length: number, changes: object = {}) =>
+      at.gateway.onPicture({ kind: 'picture', id, attempt: 1, index: 0, offset, length, ...changes }, 6);
+    return { ...at, asked, part, cancel: () => controller.abort() };
+  }
+  const partOf = (begin: number, end: number) => {
+    const bytes = BYTES.subarray(begin, end);
+    return { kind: 'blocksPart', bytes, sum: crc32(bytes) };
+  };
+
+  it('is told by its size, and sent in parts to those who have the request', async () => {
+    const { last, part } = await seeing(async () => BYTES);
+    expect(last().item.pictures).toEqual([{ digest: Uint8Array.of(7), width: 3, height: 1, numBytes: 9 }]);
+    expect(await part(0, 6)).toEqual(partOf(0, 6));
+    expect(await part(6, 6)).toEqual(partOf(6, 9));
+    for (const changes of [{ attempt: 2 }, { id: 'g-9' }, { index: 1 }, { length: 7 }])
+      expect(await part(0, 6, changes)).toBe(NO_BLOCKS);
+  });
+
+  it('comes later where its file cannot be read at present', async () => {
+    let isBusy = true;
+    const { part } = await seeing(async () => (isBusy ? null : BYTES));
+    expect(await part(0, 6)).toBe(NO_BLOCKS);
+    isBusy = false;
+    expect(await part(0, 6)).toEqual(partOf(0, 6));
+  });
+
+  it('is sent no more when the request has ended while its file was read', async () => {
+    let read: (bytes: Uint8Array) => void = () => {};
+    const { part, cancel, asked } = await seeing(() => new Promise((resolve) => (read = resolve)));
+    const answer = part(0, 6);
+    cancel();
+    expect((await asked).finishReason).toBe('cancelled');
+    read(BYTES);
+    expect(await answer).toBe(NO_BLOCKS);
+  });
+
+  it.each([
+    ['the request is at fault', RequestError.of(failure('invalid', 'It is damaged.')), 'It is damaged.'],
+    ['something else is', new Error('no memory'), 'no memory'],
+  ])('ends its request where it cannot be read, and %s', async (_, error, text) => {
+    const { part, asked } = await seeing(() => Promise.reject(error));
+    const failed = expect(asked).rejects.toThrow(text);
+    expect(await part(0, 6)).toBe(NO_BLOCKS);
+    await failed;
   });
 });

@@ -44,12 +44,12 @@ describe('a packet', () => {
 
   it.each([
     [new Uint8Array(3), 'A packet has 3 bytes; at least 4 are expected.'],
-    [Uint8Array.of(9, 0, 0, 0, 65), 'A packet of 5 bytes tells of 9 bytes of JSON.'],
+    [Uint8Array.of(9, 0, 0, 0, 65), 'A packet of 5 bytes names 9 bytes of JSON.'],
     [Uint8Array.of(1, 0, 0, 0, 65), 'The beginning of a packet is no JSON.'],
     [Uint8Array.of(1, 0, 0, 0, 0xff), 'The beginning of a packet is no JSON.'],
-    [Uint8Array.of(1, 0, 0, 0, 49, 7), 'A packet has bytes behind its last array.'],
-    [json('{"$":"i2"}'), 'A packet tells of an array of 2 numbers that it does not have.'],
-    [json('{"$":"i9999999999"}'), 'A packet tells of an array of 9999999999 numbers that it does not have.'],
+    [Uint8Array.of(1, 0, 0, 0, 49, 7), 'A packet has bytes after its last array.'],
+    [json('{"$":"i2"}'), 'A packet names an array of 2 numbers that it does not have.'],
+    [json('{"$":"i9999999999"}'), 'A packet names an array of 9999999999 numbers that it does not have.'],
     [json('{"$":"x"}'), 'A packet has the mark "x", which nothing knows.'],
     [json(`${'['.repeat(40)}${']'.repeat(40)}`), 'A packet has more than 16 levels.'],
   ])('%o: is refused', (bytes, message) => {

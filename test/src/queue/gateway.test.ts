@@ -66,7 +66,7 @@ describeWithNats('skein gateway and skein work', () => {
 
   it('know no model before there is a worker, and its name from then on', async () => {
     expect((await client.models.list()).data).toEqual([]);
-    const loading = { status: 'loading', reason: 'no worker has been heard of yet' };
+    const loading = { status: 'loading', reason: 'no worker has reported yet' };
     expect(await healthOf(gateway)).toMatchObject([503, loading]);
     await lab.startWorker(WORKER);
     await until('the model', async () => (await client.models.list()).data.length > 0);

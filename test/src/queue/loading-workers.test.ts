@@ -29,8 +29,8 @@ it('a notice crosses as it is, and what is none is refused', () => {
     null,
   ];
   for (const one of wrong)
-    expect(() => readLoading(Buffer.from(JSON.stringify(one)))).toThrow(/not what a worker tells/);
-  expect(() => readLoading(Buffer.from('{'))).toThrow(/not what a worker tells/);
+    expect(() => readLoading(Buffer.from(JSON.stringify(one)))).toThrow(/not the report of a worker/);
+  expect(() => readLoading(Buffer.from('{'))).toThrow(/not the report of a worker/);
 });
 
 const heard = fc.record({

@@ -21,7 +21,14 @@ import {
 } from '../support/skein-process.js';
 import { describeWithNats, testNats } from '../support/test-nats.js';
 
-const BLOCK = ['--tokens-per-block', '16', '--threads', '1', '--cache-dir', testCacheDir];
+const TOKENS_PER_BLOCK = 16;
+const BLOCK = [
+  ...['--tokens-per-block', `${TOKENS_PER_BLOCK}`],
+  ...['--threads', '1', '--cache-dir', testCacheDir],
+];
+
+/** Prompts that a prefill worker computes, where there is one. */
+const HANDED_OVER = ['--max-local-prefill-length', '32'];
 
 interface Answer {
   model: string;
@@ -96,7 +103,13 @@ describeWithNats('pictures through the work queue', () => {
     lab.onPicture((message) => asked.push(message));
     [direct, gateway] = await Promise.all([
       startServer([...model, '--kv-cache-tokens', '4096']),
-      start([cliPath, 'gateway', '--port', '0', '--nats', lab.nats.url, '--cache-dir', testCacheDir], {}),
+      start(
+        [
+          ...[cliPath, 'gateway', '--port', '0', '--nats', lab.nats.url],
+          ...['--cache-dir', testCacheDir, ...HANDED_OVER],
+        ],
+        {},
+      ),
     ]);
     await startWorkers(2);
   });
@@ -133,7 +146,7 @@ describeWithNats('pictures through the work queue', () => {
     const picture = golden('png palette');
     const first = chatOf('one: what is there in this picture?', [picture]);
     expect(await rowsWhile(() => post(first))).toEqual({ made: 1, kept: 0 });
-    // Its worker has told what it has in its cache when it is chosen for it.
+    // Its worker has reported what it has in its cache when it is chosen for it.
     await until('the second question to go where the picture is', async () => {
       const sent = asked.length;
       let answer: Answer | null = null;
@@ -145,6 +158,28 @@ describeWithNats('pictures through the work queue', () => {
       expect([rows, asked.length - sent]).toEqual([{ made: 0, kept: 1 }, 0]);
       return true;
     });
+  });
+
+  it('are read once, and again where a worker that has not seen them asks for them', async () => {
+    const filesOf = async () => {
+      const text = await (await fetch(`${gateway.url}/metrics`)).text();
+      const count = (files: string) =>
+        Number(new RegExp(`^skein:picture_files_total\\{.*files="${files}"\\} (\\d+)$`, 'm').exec(text)![1]);
+      return [count('read'), count('known')];
+    };
+    const picture = golden('png 16 grey');
+    const [read = 0, known = 0] = await filesOf();
+    const expected = textOf(await post(chatOf('seen?', [picture]), direct));
+    expect(textOf(await post(chatOf('seen?', [picture])))).toBe(expected);
+    expect(await filesOf()).toEqual([read + 1, known]);
+    expect(textOf(await post(chatOf('seen?', [picture])))).toBe(expected);
+    expect(await filesOf()).toEqual([read + 1, known + 1]);
+    for (const old of [...lab.workers]) await lab.kill(old);
+    await startWorkers(2);
+    const sent = asked.length;
+    expect(textOf(await post(chatOf('seen?', [picture])))).toBe(expected);
+    expect(await filesOf()).toEqual([read + 1, known + 2]);
+    expect(asked.length).toBeGreaterThan(sent);
   });
 
   it('of another salt share nothing', async () => {
@@ -237,7 +272,7 @@ describeWithNats('pictures through the work queue', () => {
       respond(gateway, { input: [{ role: 'user', content }], background: true }),
       respond(direct, { input: [{ role: 'user', content }] }),
     ]);
-    // Its tokens are used up, as it is told not to end.
+    // Its tokens are used up, because it is asked not to end.
     expect([first.status, expected.status]).toEqual(['incomplete', 'incomplete']);
     expect(first.output[0]!.content[0]!.text).toBe(expected.output[0]!.content[0]!.text);
     const { image_tokens: tokens } = expected.usage.input_tokens_details;
@@ -265,6 +300,45 @@ describeWithNats('pictures through the work queue', () => {
     expect(await ask(gateway)).toBe(expected);
   });
 
+  it('of prompts that a prefill worker computes are answered as before, from its blocks', async () => {
+    const prefiller = await lab.startWorker([...worker, '--disaggregation-mode', 'prefill']);
+    const [, url] = /its metrics: (\S+)/.exec(prefiller.output())!;
+    const madeThere = async () => countOf(await (await fetch(url!)).text(), 'made');
+    /**
+     * Tokens of the prompt that the worker which answers has found in its cache: clients receive only the
+     * number that was computed earlier.
+     */
+    let found = 0;
+    const stopFrames = lab.onFrame(({ piece }) => {
+      found = piece.cachedTokens ?? found;
+    });
+    let fetched = 0;
+    const stopFetches = await lab.onFetch(({ length }) => {
+      fetched += length;
+    });
+    const text = 'what is there in this picture, and what not?';
+    let salt = 0;
+    // A prompt that the prefill worker does not take within a second is not waited for.
+    await until('a prompt to be handed over', async () => {
+      [lab.prefilled.length, found, fetched] = [0, 0, 0];
+      const chat = chatOf(text, [golden('png rgb')], { cache_salt: `handed over ${salt++}`, logprobs: true });
+      const before = await madeThere();
+      const [own, over] = await Promise.all([post(chat, direct), post(chat)]);
+      expect(over.choices).toEqual(own.choices);
+      expect(detailsOf(over)).toEqual(detailsOf(own));
+      if (lab.prefilled.length === 0) return false;
+      expect((await madeThere()) - before).toBe(1);
+      const { prompt_tokens: length } = over.usage;
+      expect(length).toBeGreaterThan(detailsOf(over).image_tokens + TOKENS_PER_BLOCK);
+      expect(found).toBe(length - 1 - ((length - 1) % TOKENS_PER_BLOCK));
+      expect(fetched).toBeGreaterThan(0);
+      return true;
+    });
+    stopFrames();
+    stopFetches();
+    await lab.kill(prefiller);
+  });
+
   it('are forgotten with a request that is cancelled', async () => {
     const controller = new AbortController();
     const chat = chatOf('all of it?', [golden('png rgb')], { max_tokens: 180, stream: true });
@@ -280,8 +354,10 @@ describeWithNats('pictures through the work queue', () => {
   });
 
   it('cross in parts where they are larger than a message, and are no more there once nobody asks', async () => {
-    const picture = { digest: new Uint8Array(32), width: 1024, height: 1024, bytes: noisePng(1024, 1024) };
-    expect(picture.bytes.length).toBeGreaterThan(3 * 1024 * 1024);
+    const bytes = noisePng(1024, 1024);
+    expect(bytes.length).toBeGreaterThan(3 * 1024 * 1024);
+    const told = { digest: new Uint8Array(32), width: 1024, height: 1024, numBytes: bytes.length };
+    const picture = { ...told, bytes: async () => bytes };
     const nc = await nats.connect({ servers: lab.nats.url });
     const options = { storage: 'file', replicas: 1, maxMessages: 100 } as const;
     const stream = new WorkStream(nc, { nats, jetstream, kv }, lab.names, options);
@@ -301,10 +377,9 @@ describeWithNats('pictures through the work queue', () => {
     lab.gateway.open('none', { maxQueueSize: 1, fairQueueing: false });
     const promptTokens = [1];
     const [tokens] = lab.gateway.submit('none', { promptTokens, maxNewTokens: 1, sentPictures: [picture] });
-    const { digest, width, height, bytes } = picture;
     const item = {
       ...{ kind: 'work', gateway: 'lab0', id: 'lab0-1', attempt: 1, known: [], ended: [], request: {} },
-      pictures: [{ digest, width, height, numBytes: bytes.length }],
+      pictures: [told],
     } satisfies WorkItem;
     const before = asked.length;
     await new WorkPictures(sight, port).bring(item, { promptTokens, maxNewTokens: 1 }, () => true);

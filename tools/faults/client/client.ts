@@ -16,16 +16,18 @@ type Asked = Pick<Fleet, 'addresses' | 'excuse'>;
 export interface ClientOptions {
   /** Number by which the first address is chosen. */
   turn: number;
-  /** What a broken stream must be the beginning of; null: nobody knows. */
+  /** What a broken stream must be the beginning of; null: it is not known. */
   expected: Json;
   /** Called with the number of events that a stream has had in this attempt. */
   onEvents: (count: number) => void;
 }
 
-/** A call is asked again so many times at most. */
+/** Most times that a call is repeated. */
 const MAX_ATTEMPTS = 300;
 /** Milliseconds between two attempts: a client that waits for Retry-After would make a run long. */
 const RETRY_MS = 200;
+/** The same for what was not found. */
+const MAX_LATER_ATTEMPTS = 150;
 
 /** A client that must have its answers: after a refusal or a loss that the fleet may have, it asks the next address the same again. */
 export class Client {
@@ -83,9 +85,22 @@ export class Client {
     if (excuse === null) {
       const { kind, status, text } = outcome;
       const how = status === null ? kind : `${kind} with ${status}`;
-      throw new WrongAnswer(`${asked.method} ${asked.path} is ${how}: ${text.slice(0, 300)}`);
+      const now = status === 404 ? await this.#later(asked) : '';
+      throw new WrongAnswer(`${asked.method} ${asked.path} is ${how}: ${text.slice(0, 300)}${now}`);
     }
     this.retries.push(excuse);
     return undefined;
+  }
+
+  /** Whether what was not found is found later: a late answer and a loss have different causes. */
+  async #later(asked: Call): Promise<string> {
+    const startMs = performance.now();
+    for (let attempt = 0; attempt < MAX_LATER_ATTEMPTS; attempt += 1) {
+      await sleep(RETRY_MS);
+      const [address] = this.#fleet.addresses();
+      const outcome = address === undefined ? null : await call(address, asked);
+      if (outcome?.kind === 'whole') return ` (found ${Math.round(performance.now() - startMs)} ms later)`;
+    }
+    return ' (not found later either)';
   }
 }
