@@ -6,6 +6,7 @@ import {
   PICTURE_LIMITS,
 } from '../../../models/images/picture-limits.js';
 import { InvalidRequestError } from '../../errors/request-errors.js';
+import { fileLength, fileOfBase64 } from './base64-file.js';
 import type { PicturePart } from './picture-part.js';
 
 /** A picture's file that a request only names, and where it does. */
@@ -27,7 +28,7 @@ type Way = (files: readonly NamedFile[], loading: FileLoading) => Promise<Uint8A
 
 /** Ways to the files of pictures that a request only names, in their order. One that is absent is closed. */
 export interface PictureSources {
-  /** At addresses. @throws InvalidRequestError for an address that is refused; what else is in the way */
+  /** At addresses. @throws InvalidRequestError for an address that is refused, or for another obstacle */
   fetched?: Way | undefined;
   /** Stored by the request's caller. @throws the same */
   stored?: Way | undefined;
@@ -94,11 +95,13 @@ export async function filesOf(
   };
   await load(({ source }) => ('fileId' in source ? source.fileId : null), sources.stored, NONE_STORED);
   await load(({ source }) => ('url' in source ? source.url : null), sources.fetched, NONE_FETCHED);
-  return parts.map((part) => {
+  const all: Uint8Array[] = [];
+  for (const part of parts) {
     const { source, place } = part;
-    if ('base64' in source) return fileOf(source.base64, place);
-    return 'file' in source ? source.file : files.get(part)!;
-  });
+    if ('base64' in source) all.push(await fileOf(source.base64, place));
+    else all.push('file' in source ? source.file : files.get(part)!);
+  }
+  return all;
 }
 
 /** Not stored here with an earlier turn. One at an address is fetched again, as one that the request brings. */
@@ -113,24 +116,11 @@ function inRequestsWords(param: string, check: () => void): void {
   }
 }
 
-/** Bytes that a text in base64 stands for, where it has nothing else in it. */
-function fileLength(base64: string): number {
-  const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0;
-  return Math.floor(((base64.length - padding) * 3) / 4);
-}
-
-/** @throws InvalidRequestError for a text that is no base64; lines of it are taken */
-function fileOf(base64: string, place: string): Uint8Array {
-  const text = /\s/.test(base64) ? base64.replaceAll(/\s+/g, '') : base64;
-  // Characters that are none of base64 are left out, so that the bytes are fewer.
-  const file = Buffer.from(text, 'base64');
-  if (file.length > 0 && file.length === fileLength(text)) return file;
-  throw refused(place, `should hold a picture's file in base64, and ${faultOf(text)}.`);
-}
-
-function faultOf(text: string): string {
-  if (text === '') return 'is empty';
-  return /^[\w+/-]*={0,2}$/.test(text) ? 'breaks off' : 'has other characters';
+/** @throws InvalidRequestError for a text that is no base64 */
+async function fileOf(base64: string, place: string): Promise<Uint8Array> {
+  const file = await fileOfBase64(base64);
+  if (typeof file !== 'string') return file;
+  throw refused(place, `should hold a picture's file in base64, and ${file}.`);
 }
 
 /** @param why as the end of a sentence about the place */

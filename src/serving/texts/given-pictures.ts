@@ -40,13 +40,13 @@ export async function picturedPrompt(
     return { promptTokens, unseen: { pictures, imageGrids, signal: options.signal } };
   } catch {
     throw new InferError(
-      `'text_input' has tokens that stand for pictures beside those of '${name}'`,
+      `'text_input' has tokens that stand for pictures besides those of '${name}'`,
       'invalid',
     );
   }
 }
 
-/** Bytes of the beginning of a file by which its base64 is told from it. */
+/** Bytes of the beginning of a file by which it is distinguished from its base64. */
 const BEGINNING = 16;
 
 function sourceOf(element: Uint8Array, place: string): PictureSource {

@@ -37,7 +37,12 @@ function tooMuch({ depth }: JsonSize): ApiError {
   return new ApiError(400, message, { code: 'invalid_json' });
 }
 
-/** Greatest share of slices, as 1 in so many, that are not ASCII in a text that is decoded at once. */
+/** A long text takes a turn of its own to be decoded, to be parsed, and what its fields are read into another one. */
+async function turnAfter({ length }: string): Promise<void> {
+  if (length > SLICE) await nextTurn();
+}
+
+/** In a text that is decoded at once, at most one slice in MOSTLY_ASCII is not ASCII. */
 const MOSTLY_ASCII = 4;
 const ASCII_SLICE = 2 ** 16;
 
@@ -90,7 +95,9 @@ async function bodyText(c: Context, memory: RequestMemory): Promise<BodyText> {
   const size = await checkedSize(bytes);
   memory.holdBody(REQUEST_BYTES + bodyMemory(bytes.length, size));
   const hasForms = size.mayLoseForms && size.values <= MAX_VALUES_WITH_FORMS;
-  return { text: await decoded(bytes), hasForms };
+  const text = await decoded(bytes);
+  await turnAfter(text);
+  return { text, hasForms };
 }
 
 /**
@@ -103,12 +110,18 @@ export async function readJsonText(c: Context, memory: RequestMemory): Promise<s
 }
 
 /**
- * Parses the body as JSON, which remembers how its numbers were written. @param mayBeEmpty true where an empty body stands for an empty object. @throws as readJsonText; ApiError 400 where it is not
- * JSON.
+ * Parses the body as JSON, which remembers how its numbers were written. @param mayBeEmpty true where an
+ * empty body means an empty object. @throws as readJsonText; ApiError 400 where it is not JSON.
  */
 export async function readJson(c: Context, memory: RequestMemory, mayBeEmpty = false): Promise<unknown> {
   const { text, hasForms } = await bodyText(c, memory);
   if (text === '' && mayBeEmpty) return {};
+  const value = parsed(text, hasForms);
+  await turnAfter(text);
+  return value;
+}
+
+function parsed(text: string, hasForms: boolean): unknown {
   try {
     return hasForms ? parseWritten(text) : JSON.parse(text);
   } catch (error) {
