@@ -1,10 +1,12 @@
 /**
- * Skein beside llama.cpp, ik_llama.cpp and OpenVINO GenAI: the same model, shapes, threads and run, taking turns. See --help.
+ * Skein compared with llama.cpp, ik_llama.cpp and OpenVINO GenAI: the same model, shapes, threads and run,
+ * taking turns. See --help.
  *
  *     npm run bench:compare -- --model DIR_OR_GGUF
  *     npm run bench:compare -- --shape llama-8b             larger models with random weights (shape/compare-shape.ts)
  *     npm run bench:compare -- http --model DIR_OR_GGUF     the servers under load (http.ts)
  *     npm run bench:compare -- pictures                     the servers of a model that sees (pictures.ts)
+ *     npm run bench:compare -- agents                       the servers under many agents with long histories (agents.ts)
  */
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -57,7 +59,7 @@ const FLAGS = {
   shapes: {
     argument: 'LIST',
     default: SHAPES,
-    help: 'SEQUENCESxPROMPT+GENERATED, with an s behind it where all sequences read one prompt (default: those of BENCHMARKS.md)',
+    help: 'SEQUENCESxPROMPT+GENERATED, with an s after it where all sequences read one prompt (default: those of BENCHMARKS.md)',
   },
   'openvino-long': {
     help: 'OpenVINO too where the others copy one context to all sequences: it computes each, for minutes',
@@ -82,7 +84,7 @@ const ENGINES = join(tmpdir(), `skein-compare-${process.pid}`);
 async function main(): Promise<void> {
   const flags = flagsOrHelp(
     FLAGS,
-    'Measures Skein beside llama.cpp, ik_llama.cpp and OpenVINO GenAI: tables of medians and ratios. --shape NAME --help: larger models.',
+    'Measures Skein compared with llama.cpp, ik_llama.cpp and OpenVINO GenAI: tables of medians and ratios. --shape NAME --help: larger models.',
   );
   if (flags === null) return;
   const document = flags.section === 'compare' ? 'BENCHMARKS.md' : 'docs/lab/comparisons.md';
@@ -126,6 +128,9 @@ try {
   } else if (process.argv[2] === 'pictures') {
     process.argv.splice(2, 1);
     await import('./pictures.js');
+  } else if (process.argv[2] === 'agents') {
+    process.argv.splice(2, 1);
+    await import('./agents.js');
   } else if (process.argv.some((argument) => /^--shape(=|$)/.test(argument))) {
     await import('./shape/compare-shape.js');
   } else await main();

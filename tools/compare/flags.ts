@@ -45,7 +45,7 @@ export const TURNS_FLAGS = {
     default: '',
     help: 'of all that, only these engines, formats and columns, as in skein:int4,1x128',
   },
-  resume: { help: 'go on with what FILE has; what another version of a side gave is measured anew' },
+  resume: { help: 'go on with what FILE has; what another version of a side gave is measured again' },
   report: { help: 'measure nothing, report what FILE has' },
   write: { help: 'write the tables into BENCHMARKS.md and docs/lab too' },
 } as const satisfies FlagTable;

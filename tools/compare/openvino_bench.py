@@ -4,7 +4,7 @@
 
 Prints one JSON line per run of a shape: every prompt first, then `generate` tokens for all sequences together. Greedy, end
 tokens ignored. `prefill` runs until the step after which every sequence has its first token; `generation` is timed over
-the steps behind it.
+the later steps.
 """
 
 import argparse

@@ -89,7 +89,9 @@ async function secondsToFirst(
   return ((firstMs || performance.now()) - startMs) / 1000;
 }
 
-/** So many users at once, each with a picture of their own: pictures a second until the last answer begins. */
+/**
+ * `users` users at once, each with a picture of their own: pictures a second until the last answer begins.
+ */
 export async function picturesPerSecond(server: SeeingServer, users: number, seed: number): Promise<number> {
   await secondsToFirst(server, 10_000 + seed, 0);
   const all = await Promise.all(
@@ -98,11 +100,15 @@ export async function picturesPerSecond(server: SeeingServer, users: number, see
   return users / Math.max(...all);
 }
 
-/** Seconds to the first token of a question on a picture, and of another one on it. */
+/** Seconds to the first token of a question on a picture, and of another one on it, where both were asked of another picture before. */
 export async function firstAndSecond(server: SeeingServer, seed: number) {
-  await secondsToFirst(server, 20_000 + seed, 0);
-  const first = await secondsToFirst(server, 30_000 + seed, 0, ANSWER_TOKENS);
-  return { first, second: await secondsToFirst(server, 30_000 + seed, 1) };
+  await twoQuestions(server, 20_000 + seed);
+  return twoQuestions(server, 30_000 + seed);
+}
+
+async function twoQuestions(server: SeeingServer, picture: number) {
+  const first = await secondsToFirst(server, picture, 0, ANSWER_TOKENS);
+  return { first, second: await secondsToFirst(server, picture, 1) };
 }
 
 /** Longest time between two pieces of any stream, and pieces a second, over a part of a run. */
@@ -132,7 +138,7 @@ export function textsAlone(
   return withTexts(server, texts, (window) => window(() => sleep(aloneMs)));
 }
 
-/** Runs `measure` while so many users read their texts. */
+/** Runs `measure` while a number of users read their texts. */
 async function withTexts<T>(
   server: SeeingServer,
   { users, seed, sees }: { users: number; seed: number; sees: boolean },

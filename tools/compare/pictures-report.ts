@@ -9,10 +9,10 @@ const SHOWN = [
   ['first question, s', 'second', 'first', 2],
   ['second question, s', 'second', 'second', 3],
   ['texts alone, tokens/s', 'texts', 'alone', 1],
-  ['beside pictures', 'texts', 'beside', 1],
+  ['next to pictures', 'texts', 'beside', 1],
   ['lost, %', 'texts', 'lostPercent', 0],
   ['longest gap alone, ms', 'texts', 'gapAlone', 0],
-  ['beside pictures, ms', 'texts', 'gapBeside', 0],
+  ['next to pictures, ms', 'texts', 'gapBeside', 0],
   ['texts where no picture comes, tokens/s', 'plain', 'tokens', 1],
 ] as const;
 
@@ -65,7 +65,7 @@ function ratiosOf(record: ComparisonRecord): string {
   const parts = {
     users: `${settings.users} users with ${settings.users} pictures: ${of(ours.name).toFixed(2)} pictures/s, ${times.toFixed(2)} times llama-server's best`,
     second: `a second question on a picture begins ${(first! / second!).toFixed(0)} times as early as the first${peersEarlier}`,
-    texts: `users of texts lose ${lost(ours.name)} % of their tokens while pictures are seen and wait ${gap(ours.name)} ms at most, beside ${others.join(', ')}`,
+    texts: `users of texts lose ${lost(ours.name)} % of their tokens while pictures are seen and wait ${gap(ours.name)} ms at most, compared with ${others.join(', ')}`,
     plain: `texts have ${(value(ours.name, 'plain', 'tokens') / value(blind?.name ?? '', 'plain', 'tokens')).toFixed(3)} times the tokens of the same model without a tower where no picture comes`,
   };
   const known = Object.entries(parts).filter(

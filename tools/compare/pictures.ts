@@ -1,6 +1,7 @@
 /**
- * `skein serve` and llama-server side by side with a model that sees, whose weights are random: users with a picture each, a second question
- * on a picture, and users of texts beside pictures, and where none comes: with a tower and without. See --help.
+ * `skein serve` and llama-server side by side with a model that sees, whose weights are random: users with a
+ * picture each, a second question on a picture, and users of texts while pictures come, and where none comes:
+ * with a tower and without. See --help.
  *
  *     npm run bench:compare -- pictures
  */
@@ -46,8 +47,8 @@ const FLAGS = {
   },
   users: { argument: 'N', default: '8', help: 'users with a picture each (default 8)' },
   side: { argument: 'N', default: '448', help: 'pixels of a side of a picture (default 448)' },
-  texts: { argument: 'N', default: '4', help: 'users of texts beside pictures (default 4)' },
-  pictures: { argument: 'N', default: '4', help: 'pictures beside them, one after the other (default 4)' },
+  texts: { argument: 'N', default: '4', help: 'users of texts next to pictures (default 4)' },
+  pictures: { argument: 'N', default: '4', help: 'pictures next to them, one after the other (default 4)' },
   ...PLACES,
   ...TURNS_FLAGS,
   rounds: { ...TURNS_FLAGS.rounds, default: '1' },
@@ -61,7 +62,10 @@ const COLUMNS: readonly PicturesColumn[] = ['users', 'texts', 'second', 'plain']
 const [SEQUENCE_TOKENS, ALONE_MS] = [2048, 6000];
 
 async function main(): Promise<void> {
-  const flags = flagsOrHelp(FLAGS, 'Measures Skein beside llama-server with pictures and random weights.');
+  const flags = flagsOrHelp(
+    FLAGS,
+    'Measures Skein compared with llama-server with pictures and random weights.',
+  );
   if (flags === null) return;
   const model = new ShapeFile(flags);
   const reports = [{ of: picturesReport, document: 'docs/lab/comparisons.md', section: 'pictures' }];

@@ -14,7 +14,7 @@ export interface RunningServer {
 /** Milliseconds between two questions whether the server is there. */
 const POLL_MS = 20;
 
-/** Starts a server on a free port, waits until it answers, and ends it behind `use`. */
+/** Starts a server on a free port, waits until it answers, and ends it after `use`. */
 export async function withServer<T>(
   start: (port: number) => ChildProcess,
   use: (server: RunningServer) => Promise<T>,
@@ -42,6 +42,11 @@ async function readyModel(url: string, server: ChildProcess): Promise<string> {
     if (health?.ok) break;
     await wait(POLL_MS);
   }
+  return servedModel(url);
+}
+
+/** Name of the first model of an OpenAI-compatible server. */
+export async function servedModel(url: string): Promise<string> {
   const { data } = (await (await fetch(`${url}/v1/models`)).json()) as { data: { id: string }[] };
   return data[0]!.id;
 }

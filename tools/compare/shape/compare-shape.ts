@@ -45,12 +45,15 @@ const FLAGS = {
   ...TURNS_FLAGS,
   output: {
     argument: 'FILE',
-    help: 'the measurements as JSON (default bench-results/shape-NAME.TYPE.json; the tables are those of all beside it)',
+    help: 'the measurements as JSON (default bench-results/shape-NAME.TYPE.json; the tables are those of all next to it)',
   },
 } as const satisfies FlagTable;
 
 async function main(): Promise<void> {
-  const flags = flagsOrHelp(FLAGS, 'Measures Skein beside llama.cpp and ik_llama.cpp with random weights.');
+  const flags = flagsOrHelp(
+    FLAGS,
+    'Measures Skein compared with llama.cpp and ik_llama.cpp with random weights.',
+  );
   if (flags === null) return;
   const model = new ShapeFile(flags);
   const output = flags.output || join('bench-results', `shape-${model.name}.json`);

@@ -10,7 +10,11 @@ function byteLetters(): string[] {
 
 const SPACE = '\u0120';
 
-const TEXTS = '{% for message in messages %}{{ message.content }}\n{% endfor %}';
+/** Functions in a few tokens each: a JSON schema would be bytes, of which each is a token here. */
+const FUNCTIONS =
+  '{% for tool in tools or [] %}{{ tool.function.name }}:{{ tool.function.description }} {{ tool.function.parameters.properties | tojson }}\n{% endfor %}';
+
+const TEXTS = `${FUNCTIONS}{% for message in messages %}{{ message.content }}\n{% endfor %}`;
 
 /** Contents as one text, or as parts of texts and pictures. */
 const parts = (picture: string) =>

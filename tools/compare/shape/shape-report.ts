@@ -16,7 +16,7 @@ const START_COLUMNS: readonly (readonly [key: string, title: string])[] = [
   ['laterStartSeconds', 'later start, s'],
   ['residentMb', 'resident, MB'],
   ['ownMb', 'of it own, MB'],
-  ['keptMb', 'kept beside the file, MB'],
+  ['keptMb', 'kept next to the file, MB'],
 ];
 
 /**
