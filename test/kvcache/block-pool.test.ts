@@ -20,8 +20,8 @@ describe('BlockPool', () => {
     const pool = new BlockPool(2);
     const block = pool.take();
     pool.release(block);
-    expect(() => pool.release(block)).toThrow('KV cache block 0 is released, but nobody holds it.');
-    expect(() => pool.release(2)).toThrow('KV cache block 2 is released, but nobody holds it.');
+    expect(() => pool.release(block)).toThrow('KV cache block 0 is released, but no sequence holds it.');
+    expect(() => pool.release(2)).toThrow('KV cache block 2 is released, but no sequence holds it.');
     expect(pool.freeBlocks).toBe(2);
   });
 });

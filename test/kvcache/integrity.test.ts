@@ -87,7 +87,7 @@ describe('findInconsistency', () => {
 describe('findInconsistency in the tree', () => {
   const TOKENS = Int32Array.of(1, 2, 3, 4, 5, 6, 7, 8);
 
-  /** Blocks 0 and 1 are the primary pool, 2 and 3 the secondary one; nobody holds anything. */
+  /** Blocks 0 and 1 are the primary pool, 2 and 3 the secondary one; no request holds any. */
   function cached(first: number, second: number) {
     const tree = new PrefixTree(8);
     const parent = tree.insert(tree.root({ salt: 0n }), TOKENS, 0, first, 35, Number.POSITIVE_INFINITY);
@@ -146,7 +146,7 @@ describe('findInconsistency in the tree', () => {
   it('finds a wrong count of primary blocks behind a block', () => {
     const { parent, snapshot } = cached(0, 3);
     parent.primaryChildren = 1;
-    expect(findInconsistency(snapshot)).toBe('Block 0 has 0 primary blocks behind it, but 1 are counted.');
+    expect(findInconsistency(snapshot)).toBe('Block 0 has 0 primary blocks after it, but 1 are counted.');
   });
 
   it('finds a leaf of the secondary pool that nothing would ever evict', () => {

@@ -109,6 +109,17 @@ describe('the follower', () => {
     expect(replies).toEqual([]);
   });
 
+  it('makes no masks for the sequences of a request that has left', () => {
+    const { follower, replies, open } = newFollower();
+    open(3, '[a-z]{8}', 2);
+    replies.length = 0;
+    follower.handle({ type: 'close', first: 3, count: 2 });
+    const asked = [3, 4].flatMap((sequence) => [sequence, 0, 1, 0, 0, 0x61]);
+    follower.handle({ type: 'mask', step: 1, entries: Int32Array.from(asked) });
+    while (follower.hasWork) follower.work();
+    expect(replies).toEqual([]);
+  });
+
   it('keeps of a guide no more than its bytes, however far it is followed', () => {
     const { follower, open } = newFollower();
     open(0, '(.*[a-m].{1200}|.*[n-z].{1100})', 4);

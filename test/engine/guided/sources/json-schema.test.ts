@@ -205,6 +205,53 @@ describe('a JSON schema', () => {
     expect(accepted({ ...tuple, items: false, maxItems: 1 }, ['[1]', '[1,2]'])).toEqual(['[1]']);
   });
 
+  it('may have items that are all different, of as few values as one', () => {
+    const texts = ['[]', '["a"]', '["a", "a"]', '["b", "a"]', '["a", "b"]', '["b", "b"]'];
+    const unique = (values: string[], more = {}) => ({
+      ...{ type: 'array', items: { enum: values }, uniqueItems: true },
+      ...more,
+    });
+    expect(accepted(unique(['a']), texts)).toEqual(['[]', '["a"]']);
+    expect(accepted(unique(['a'], { minItems: 1 }), texts)).toEqual(['["a"]']);
+    expect(accepted(unique(['a', 'b']), texts)).toEqual(['[]', '["a"]', '["b", "a"]', '["a", "b"]']);
+    expect(accepted(unique(['a', 'b'], { maxItems: 0 }), texts)).toEqual(['[]']);
+  });
+
+  it.each([
+    // Beyond 10,000 characters they are counted in thousands.
+    [10_500, 10_510],
+    [10_500, 11_500],
+    [0, 12_000],
+    [10, 12_020],
+    [11_000, null],
+  ])('has strings of %i to %s characters', (minLength, maxLength) => {
+    const schema = { type: 'string', minLength, ...(maxLength !== null && { maxLength }) };
+    const matcher = matcherOf('json_schema', schema);
+    const most = maxLength ?? Number.POSITIVE_INFINITY;
+    const last = Math.min(most, 13_000);
+    for (const from of [minLength, minLength + 1000, last - (last % 1000), last])
+      for (const length of [from - 1, from, from + 1].filter((one) => one >= 0))
+        expect(matches(matcher, `"${'x'.repeat(length)}"`), `${length} characters`).toBe(
+          length >= minLength && length <= most,
+        );
+  });
+
+  it('puts patterns of names together, unless one schema closes its names', () => {
+    const both = (more: object) => ({
+      allOf: [
+        { type: 'object', patternProperties: { '^a': { type: 'integer' } } },
+        { type: 'object', patternProperties: { '^b': { type: 'null' } }, ...more },
+      ],
+    });
+    const texts = ['{"a": 1}', '{"b": null}', '{"a": null}', '{"b": 1}'];
+    for (const more of [{}, { additionalProperties: true }])
+      expect(accepted(both(more), texts)).toEqual(['{"a": 1}', '{"b": null}']);
+    for (const additionalProperties of [false, { type: 'integer' }])
+      expect(() => matcherOf('json_schema', both({ additionalProperties }))).toThrow(
+        'patternProperties of two schemas, one of them with additionalProperties, are not supported',
+      );
+  });
+
   it('lets white space have an end', () => {
     expect(
       accepted({ type: 'object' }, [

@@ -1,4 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { ReadingWorkError, readingWork, withinReadingWork } from '../../../../engine/guided/reading-work.js';
+import { regexTexts } from '../../../../engine/guided/sources/regex.js';
+import { parseRegex } from '../../../../engine/guided/sources/regex-reader.js';
+import { Alphabet } from '../../../../engine/guided/texts/alphabet.js';
+import { Terms } from '../../../../engine/guided/texts/terms.js';
 import { matcherOf, matches } from '../follow.js';
 
 const TEXTS = [
@@ -117,5 +122,30 @@ describe('a regular expression', () => {
     ['[^\\s\\S]', 'No text matches the guide'],
   ])('%s is refused: %s', (pattern, why) => {
     expect(() => matcherOf('regex', pattern)).toThrow(why);
+  });
+});
+
+describe('reading a regular expression', () => {
+  it('that is too much work says so, and does not blame its text', () => {
+    const pattern = '(a|b|c)(?=d)[x-z]{3}';
+    withinReadingWork(1e6, () => parseRegex(pattern));
+    const parsing = readingWork();
+    const read = () => regexTexts(pattern, { mode: 'search' });
+    // What its parts cost, and what their texts do.
+    for (const steps of [3, parsing]) expect(() => withinReadingWork(steps, read)).toThrow(ReadingWorkError);
+    expect(() => withinReadingWork(1e6, read)).not.toThrow();
+  });
+
+  it('takes as many steps for a place in a text as there are kinds of characters', () => {
+    const workOf = (characters: string) => {
+      const terms = new Terms(new Alphabet([...characters].map((text) => ({ kind: 'text', text }))));
+      const { length } = terms.alphabet.letters;
+      withinReadingWork(1e6, () => terms.behind(terms.empty));
+      return [length, readingWork()] as const;
+    };
+    const [fewLetters, fewSteps] = workOf('ab');
+    const [manyLetters, manySteps] = workOf('abcdefghij');
+    expect(manyLetters - fewLetters).toBe(8);
+    expect(manySteps - fewSteps).toBe(8);
   });
 });

@@ -36,6 +36,15 @@ describe('a structural tag', () => {
     expect(matches(matcher, '<go>x')).toBe(true);
   });
 
+  it('has any number of formats next to each other, and few within each other', () => {
+    const digit = { type: 'regex', pattern: '[0-9]' };
+    const row = { type: 'sequence', elements: Array(1000).fill(digit) };
+    expect(matches(matcherOf('structural_tag', { format: row }), '7'.repeat(1000))).toBe(true);
+    const within = (depth: number): object =>
+      depth === 1 ? digit : { type: 'sequence', elements: [within(depth - 1)] };
+    expect(() => matcherOf('structural_tag', { format: within(2000) })).toThrow('are nested deeper than');
+  });
+
   it('writes an object as keyword arguments', () => {
     const content = (json_schema: object) => ({
       format: { type: 'json_schema', json_schema, style: 'keyword_arguments' },
