@@ -201,8 +201,6 @@ describe('a model with warm-up', () => {
     expect(await load('missing')).toMatch(
       /input_data_file is 'rows', but there is no file .*missing\/warmup\/rows\.$/,
     );
-    expect(await load('odd_texts')).toMatch(
-      /words has 3 elements; input 'X' takes 2, each behind its length/,
-    );
+    expect(await load('odd_texts')).toMatch(/words has 3 elements; input 'X' takes 2, each after its length/);
   });
 });

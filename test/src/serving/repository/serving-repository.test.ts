@@ -137,7 +137,7 @@ describe('a repository under explicit control', () => {
     await expect(repository.load('m')).rejects.toThrow("failed to load 'm', the file is no model");
     expect(repository.find('m', '')).toBe(running);
     expect(await repository.index({ readyOnly: false })).toEqual([
-      { name: 'm', version: '1', state: 'READY', reason: 'could not be loaded anew: the file is no model' },
+      { name: 'm', version: '1', state: 'READY', reason: 'could not be loaded again: the file is no model' },
       { name: 'm', version: '2', state: 'UNAVAILABLE', reason: 'the file is no model' },
     ]);
     expect(folder.running.size).toBe(1);
@@ -443,7 +443,7 @@ describe('the folders', () => {
     expect(repository.isReady('c', '')).toBe(true);
     expect(await repository.index({ readyOnly: false })).toEqual([
       { name: 'b', version: '1', state: 'READY' },
-      { name: 'c', version: '1', state: 'READY', reason: 'could not be loaded anew: broken' },
+      { name: 'c', version: '1', state: 'READY', reason: 'could not be loaded again: broken' },
     ]);
   });
 
