@@ -7,7 +7,7 @@ import { machineLine } from '../support/machine-words.js';
 export interface Report {
   /** Name of the section. */
   section: string;
-  /** Stands behind the machine in the first line: kernels, threads, weights, number of rounds. */
+  /** Follows the machine in the first line: kernels, threads, weights, number of rounds. */
   conditions: string;
   /** Tables and sentences below that line. */
   lines: readonly string[];
@@ -26,9 +26,9 @@ export interface BenchDefinition<T extends FlagTable> {
   document: string | null;
   /** Names of the sections of that document that this bench may write. */
   sections: readonly string[];
-  /** Name in the help for the arguments behind `--`; a bench without it refuses arguments there. */
+  /** Name in the help for the arguments after `--`; a bench without it refuses arguments there. */
   rest?: string;
-  /** @param rest what stands behind `--` on the command line. */
+  /** @param rest what stands after `--` on the command line. */
   run(flags: FlagValues<T>, output: BenchOutput, rest: readonly string[]): Promise<void> | void;
 }
 
@@ -57,7 +57,7 @@ const CONSOLE: BenchIo = {
 
 /** The flags of all benches. */
 const SHARED_FLAGS = {
-  note: { argument: 'TEXT', default: '', help: 'a sentence to stand behind the machine and the conditions' },
+  note: { argument: 'TEXT', default: '', help: 'a sentence to stand after the machine and the conditions' },
   write: { help: 'write the tables into the document too' },
 } as const satisfies FlagTable;
 
@@ -69,7 +69,7 @@ export function defineBench<T extends FlagTable>(bench: BenchDefinition<T>): Ben
     const own = end < 0 ? args : args.slice(0, end);
     const behind = end < 0 ? [] : args.slice(end + 1);
     if (behind.length > 0 && rest === undefined)
-      throw new Error(`This bench expects nothing behind --, found ${behind.join(' ')}.`);
+      throw new Error(`This bench expects nothing after --, found ${behind.join(' ')}.`);
     const { note, write, ...values } = readFlags(flags, [...own]) as FlagValues<typeof SHARED_FLAGS>;
     if (write && document === null) throw new Error('--write: this bench has no section of a document.');
     const report = (found: Report) => {

@@ -21,11 +21,11 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     load: () => import('./dashboard/bench.js' as string),
   },
   'disk-cache': {
-    summary: 'a prompt from the disk after a restart, beside computed',
+    summary: 'a prompt from the disk after a restart, compared with computed',
     load: () => import('./disk-cache/bench.js'),
   },
   encoder: {
-    summary: 'texts a second of text encoders, beside torch, ONNX Runtime, OpenVINO and llama-server',
+    summary: 'texts a second of text encoders, compared with torch, ONNX Runtime, OpenVINO and llama-server',
     load: () => import('./encoder/bench.js'),
   },
   ensemble: {
@@ -33,7 +33,7 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     load: () => import('./ensemble/bench.js'),
   },
   executors: {
-    summary: 'the executors of this machine beside the native one, all in f32',
+    summary: 'the executors of this machine compared with the native one, all in f32',
     load: () => import('./executors/bench.js'),
   },
   experts: {
@@ -41,7 +41,7 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     load: () => import('./experts/bench.js'),
   },
   forms: {
-    summary: 'first start and generation with each form of weights, beside llama.cpp',
+    summary: 'first start and generation with each form of weights, compared with llama.cpp',
     load: () => import('./forms/bench.js'),
   },
   gateway: {
@@ -57,11 +57,11 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     load: () => import('./http/bench.js'),
   },
   infer: {
-    summary: 'requests for tensors, beside other servers of the Open Inference Protocol',
+    summary: 'requests for tensors, compared with other servers of the Open Inference Protocol',
     load: () => import('./infer/bench.js'),
   },
   isolate: {
-    summary: 'what an engine in a process of its own costs beside one in a thread',
+    summary: 'what an engine in a process of its own costs compared with one in a thread',
     load: () => import('./isolate/bench.js'),
   },
   iteration: {
@@ -69,7 +69,7 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     load: () => import('./iteration/bench.js'),
   },
   kernel: {
-    summary: 'kernels beside a register-only loop and plain reading',
+    summary: 'kernels compared with a register-only loop and plain reading',
     load: () => import('./kernel/bench.js'),
   },
   kv: {
@@ -77,7 +77,7 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     load: () => import('./kv/bench.js'),
   },
   loadgen: {
-    summary: 'what the load generator itself can do, beside other generators',
+    summary: 'what the load generator itself can do, compared with other generators',
     load: () => import('./loadgen/bench.js'),
   },
   'long-prompt': {
@@ -85,7 +85,7 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     load: () => import('./long-prompt/bench.js'),
   },
   lora: {
-    summary: 'steps with LoRA adapters beside steps without, and beside llama.cpp',
+    summary: 'steps with LoRA adapters compared with steps without, and compared with llama.cpp',
     load: () => import('./lora/bench.js'),
   },
   models: {
@@ -110,7 +110,7 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
   },
   prefill: {
     summary:
-      'long prompts on a worker of their own: what the hand-over costs, and what streams beside them notice',
+      'long prompts on a worker of their own: what the hand-over costs, and what streams next to them notice',
     load: () => import('./prefill/bench.js'),
   },
   prompts: {
@@ -118,11 +118,12 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     load: () => import('./prompts/bench.js'),
   },
   quality: {
-    summary: 'perplexity and KL divergence beside llama.cpp on the same files',
+    summary: 'perplexity and KL divergence compared with llama.cpp on the same files',
     load: () => import('./quality/bench.js'),
   },
   queue: {
-    summary: 'what gateway, queue and worker cost beside one server, and how soon a lost worker is replaced',
+    summary:
+      'what gateway, queue and worker cost compared with one server, and how soon a lost worker is replaced',
     load: () => import('./queue/bench.js'),
   },
   'queue-routing': {
@@ -131,7 +132,7 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     load: () => import('./queue-routing/bench.js'),
   },
   ranks: {
-    summary: 'ranks and stages of one machine beside one process with as many threads',
+    summary: 'ranks and stages of one machine compared with one process with as many threads',
     load: () => import('./ranks/bench.js'),
   },
   routing: {
@@ -140,7 +141,7 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     load: () => import('./routing/bench.js'),
   },
   sampling: {
-    summary: 'what choosing tokens costs beside an iteration of 64 sequences',
+    summary: 'what choosing tokens costs compared with an iteration of 64 sequences',
     load: () => import('./sampling/bench.js'),
   },
   schemes: {
@@ -160,7 +161,7 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     load: () => import('./states/bench.js'),
   },
   stored: {
-    summary: 'weights of a GGUF as they lie (--no-panels) beside packed ones',
+    summary: 'weights of a GGUF as they lie (--no-panels) compared with packed ones',
     load: () => import('./stored/bench.js'),
   },
   tools: {
@@ -168,7 +169,8 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     load: () => import('./tools/bench.js'),
   },
   turns: {
-    summary: 'second turns of long chats: models with a state beside models without, and beside llama-server',
+    summary:
+      'second turns of long chats: models with a state compared with models without, and compared with llama-server',
     load: () => import('./turns/bench.js'),
   },
   'vectors-beside': {

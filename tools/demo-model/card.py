@@ -37,7 +37,7 @@ well the model has learned its small world, and says nothing about other texts.
 
 ## Ten samples
 
-Nobody selected these samples: tools/demo-model/samples.py has their requests and seeds; `skein batch` ran them at temperature 0.7.
+These samples are not selected: tools/demo-model/samples.py has their requests and seeds; `skein batch` ran them at temperature 0.7.
 
 {samples}
 ## How to train it again

@@ -1,4 +1,4 @@
-"""What people say to a story teller beside asking for a story, and what it answers."""
+"""What people say to a story teller besides asking for a story, and what it answers."""
 
 SYSTEM_PROMPTS = ["You are a helpful assistant.", "You are a helpful AI assistant.", "You tell stories.", "You are a story teller.",
                   "You are a friendly assistant. Answer briefly.", "Answer the user's questions.", "You are Gosling, a small story model.",

@@ -53,7 +53,7 @@ def made_up(rng):
 
 
 class Hero:
-    """Somebody in a story: kind ("cat"), name or None, is_she, adjective or None."""
+    """A character in a story: kind ("cat"), name or None, is_she, adjective or None."""
 
     def __init__(self, rng, kind=None, name=None, named=0.7, adjective=None):
         if kind is None:

@@ -1,4 +1,4 @@
-/** What a table of models says of a family beside what can be computed, by ModelConfig.architecture. */
+/** What a table of models says of a family besides what can be computed, by ModelConfig.architecture. */
 interface FamilyFacts {
   /** Published models and what is particular about them, in Markdown. */
   models: string;
@@ -33,7 +33,7 @@ export const FAMILY_FACTS: Readonly<Record<string, FamilyFacts>> = {
   lfm2: since('LFM2, dense, [with states](#models-with-a-state)'),
   lfm2moe: since(`LFM2 with experts, [with states](#models-with-a-state), ${EXPERTS}`),
   mamba2: since('Mamba2 and Mamba-Codestral, [with states](#models-with-a-state) alone: no layer attends'),
-  falconh1: since('Falcon-H1, [with states](#models-with-a-state) beside attention in each layer'),
+  falconh1: since('Falcon-H1, [with states](#models-with-a-state) next to attention in each layer'),
   nemotronh: since(
     `Nemotron-H, Nemotron Nano 2 and Nemotron 3 Nano, [with states](#models-with-a-state), the last one ${EXPERTS}`,
   ),

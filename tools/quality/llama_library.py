@@ -1,4 +1,4 @@
-"""llama.cpp's library by ctypes, for numbers beside ours on the same file:
+"""llama.cpp's library by ctypes, for numbers to compare with ours on the same file:
 
     llama_library.py LIBRARIES quantize IN.gguf OUT.gguf FTYPE
     llama_library.py LIBRARIES logits MODEL.gguf OUT THREADS < windows.json

@@ -1,5 +1,5 @@
 """
-A tiny random-weight model of each architecture beside Llama's, and what Hugging Face transformers answers for it.
+A tiny random-weight model of each architecture other than Llama's, and what Hugging Face transformers answers for it.
 
     python tools/reference/architectures.py [NAME ...]
 

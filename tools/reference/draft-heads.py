@@ -4,9 +4,9 @@ What the heads of tiny models of Qwen3.5 and Qwen3-Next guess, without their wei
     python tools/reference/draft-heads.py
 
 writes test/goldens/draft-heads.json. transformers reads models without such a head (tensors named mtp.*), so it is put together here of
-transformers' own layer, norm and RoPE of the family, in float32: at a place the last normed row of the model and the token behind it go
+transformers' own layer, norm and RoPE of the family, in float32: at a place the last normed row of the model and the token after it go
 through a norm each and one product, then through a layer that attends, a norm and the model's output layer. Beyond the sequence the
-head's own normed row takes the place of the model's, and its most probable token that of the token behind.
+head's own normed row takes the place of the model's, and its most probable token that of the next token.
 """
 
 import importlib
@@ -58,7 +58,7 @@ class Head(torch.nn.Module):
         self.norm = norm(size, eps=config.rms_norm_eps)
 
     def forward(self, model, tokens, rows):
-        """Normed rows of the tokens [T], each beside a row [T, width]."""
+        """Normed rows of the tokens [T], each next to a row [T, width]."""
         count = len(tokens)
         both = [self.pre_fc_norm_embedding(model.model.embed_tokens(tokens)), self.pre_fc_norm_hidden(rows)]
         x = self.fc(torch.cat(both, dim=-1))[None]
@@ -88,7 +88,7 @@ def stored(head):
 
 
 def fill(head):
-    """Gives the head's tensors their numbers; returns what tells them."""
+    """Gives the head's tensors their numbers; returns what defines them."""
     told = []
     for name, (shape, place) in stored(head).items():
         tensor = [name, shape, *measure(name, shape, True)]

@@ -1,5 +1,5 @@
 """
-The tiny models of embedders.py: classes of transformers, their configurations, and the files of sentence-transformers beside them.
+The tiny models of embedders.py: classes of transformers, their configurations, and the files of sentence-transformers next to them.
 
 `tokenizer` names a folder of test/fixtures, `around` the tokens that its post-processor puts around a text, and `between` those between two;
 `published` is the config.json of a model whose own code came before that of transformers, `changes` what its tokenizer.json has in the place

@@ -89,7 +89,7 @@ def judged_prompt(model, ids, kept, count):
 
 def greedy_recomputed(last_logits, count):
     """
-    As greedy, without a cache: `last_logits(tokens)` gives the logits behind the prompt and these tokens.
+    As greedy, without a cache: `last_logits(tokens)` gives the logits after the prompt and these tokens.
     Returns (tokens [count], gaps [count]).
     """
     tokens, gaps = [], []

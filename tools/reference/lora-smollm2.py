@@ -7,7 +7,7 @@ MODEL_DIR holds the GGUF of smollm2.py, which transformers dequantises to float3
 (a folder as PEFT saves it; three of other ranks, modules and layers) and test/goldens/lora-smollm2.json, which has for
 each adapter some prompts of smollm2.json in the form of that golden, and of each greedy token its log-prob:
 
-    adapter beside the weights, not merged    h = W x + scaling * B (A x)
+    adapter next to the weights, not merged   h = W x + scaling * B (A x)
 
 The golden comes from the stored files, read back. The random weights are as large as it takes to lead each prompt to
 another text; less would prove little, and much more would leave nothing of the model's certainty.

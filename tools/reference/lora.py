@@ -8,7 +8,7 @@ golden has:
 
     deltas     what PEFT adds to the weights of two modules, get_delta_weight, always as [out, in]: little-endian
                float32 in base64
-    prompts    tokens and logits of two prompts, the adapter beside the base's weights (not merged), in the form of the
+    prompts    tokens and logits of two prompts, the adapter next to the base's weights (not merged), in the form of the
                goldens of the tiny models; no sequence is long enough to change the RoPE of its model
 
 Names given replace their entries alone. A base model that is no fixture is one of families.py. The golden always comes from the stored files, read back and computed in float32. Weights are large enough for each

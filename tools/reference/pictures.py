@@ -3,7 +3,7 @@ What PIL and transformers' image processors make of pictures.
 
     python tools/reference/pictures.py
 
-writes test/goldens/pictures.json (needs pillow and torchvision beside the requirements):
+writes test/goldens/pictures.json (needs pillow and torchvision besides the requirements):
 `files` are small files of every kind, with the digest of the red, green and blue bytes that an image processor gets of what PIL opens,
 turned upright as transformers' `load_image` does. `resizes` are digests of drawn pictures in other sizes, by PIL's resize and by
 torchvision's of bytes. `processors` are image processors of transformers with torchvision, each with the digests of its float32 patches in

@@ -5,7 +5,7 @@ What Hugging Face transformers answers to prompts with embeddings or positions o
 
 writes test/goldens/prompt-inputs.json from test/fixtures/tiny-gqa in float32. A prompt with a table gives ids from the
 vocabulary's size on, which stand for rows of the table: the model gets `inputs_embeds` of both kinds. A prompt with
-`positionIds` gives the model these, and each token after it the position behind the last one. Everything is computed
+`positionIds` gives the model these, and each token after it the position after the last one. Everything is computed
 uncached.
 """
 

@@ -5,7 +5,7 @@ Tiny models in each form of quantised safetensors, made by the libraries that de
 
 writes test/fixtures/quantized/NAME (config.json, model.safetensors) and test/goldens/quantized.json: for each the SHA-256 of every
 dequantised matrix in float32, as the library finds it from scales in float32, and what transformers answers with these
-weights (float32, greedy, end_id ignored). Names given replace their entries alone. No GPU is needed. Beside requirements.txt it needs,
+weights (float32, greedy, end_id ignored). Names given replace their entries alone. No GPU is needed. Besides requirements.txt it needs,
 installed with --no-deps, what quantized-requirements.txt lists.
 """
 

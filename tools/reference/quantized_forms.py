@@ -55,7 +55,7 @@ def fp8(block, **changes):
 
 def fp8_experts(block):
     """
-    All matrices in FP8, those of a layer's experts in one tensor, as transformers has them in memory and saves them if it is told to.
+    All matrices in FP8, those of a layer's experts in one tensor, as transformers has them in memory and saves them if it is asked to.
 
     Its loader finds no place for the scales of such a file where it dequantises, and has the codes for the numbers; the operation is the
     reference.

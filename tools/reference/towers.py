@@ -84,7 +84,7 @@ def pixels(rows, grids):
 
 
 def gemma4_input(rows, grids):
-    """Patches with the numbers of a pixel side by side, empty ones behind those of smaller pictures, and the column and row of each."""
+    """Patches with the numbers of a pixel side by side, empty ones after those of smaller pictures, and the column and row of each."""
     most = max(len(patches) for patches in rows)
     places = [torch.tensor([[x, y] for y in range(height) for x in range(width)]) for height, width in grids]
     pad = torch.nn.functional.pad
@@ -283,7 +283,7 @@ TOWERS = {
         lambda rows, grids: {"pixel_values": pixels(rows, grids)},
         merge=2,
     ),
-    # As the largest one: norms of queries and keys, RMS norms, no biases; and a norm behind the last layer.
+    # As the largest one: norms of queries and keys, RMS norms, no biases; and a norm after the last layer.
     "internvl-rms": sees(
         wrapped(
             "InternVL",
@@ -362,7 +362,7 @@ def answer(model, prompt, inputs, named):
 
 
 def prompt_of(counts):
-    """Texts around pictures of so many rows each, and where each begins."""
+    """Texts around pictures of the given numbers of rows, and where each begins."""
     generator = torch.Generator().manual_seed(29)
     text = lambda length: torch.randint(3, IMAGE, (length,), generator=generator).tolist()
     prompt, places = text(5), []

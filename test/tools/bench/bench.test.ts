@@ -62,7 +62,7 @@ describe('defineBench', () => {
 
   it('hands on what stands behind --, where the bench says that it takes it', async () => {
     await expect(stage().start('--', '--threads', '1')).rejects.toThrow(
-      'nothing behind --, found --threads 1',
+      'nothing after --, found --threads 1',
     );
     const { seen, start } = stage({ rest: 'FLAGS OF SERVE' });
     await start('--rounds', '1', '--', '--threads', '1');

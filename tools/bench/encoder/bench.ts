@@ -53,8 +53,9 @@ interface Turn extends MeasuredSide {
 }
 
 /**
- * Texts a second of text encoders, beside what else runs them on a processor. Every side gets the same texts, tokenizes them itself, holds its
- * model in memory, and is timed over all calls of a workload; the sides take turns.
+ * Texts a second of text encoders, compared with other programs that run them on a processor. Every side gets
+ * the same texts, tokenizes them itself, holds its model in memory, and is timed over all calls of a
+ * workload; the sides take turns.
  */
 export const bench = defineBench({
   flags: FLAGS,
@@ -159,6 +160,6 @@ function conditionsOf(
   { threads, rounds }: { threads: number; rounds: number },
 ): string {
   const versions = new Set(turns.filter(({ isSkein }) => !isSkein).map(({ version }) => version));
-  const beside = versions.size === 0 ? '' : `; beside ${[...versions].join(', ')}`;
+  const beside = versions.size === 0 ? '' : `; compared with ${[...versions].join(', ')}`;
   return `${shape}, ${layersOf(folder)} layers, ${threads} threads, medians of ${rounds} rounds in turn${beside}`;
 }

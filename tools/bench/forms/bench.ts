@@ -31,7 +31,7 @@ const FLAGS = {
   'llama-types': {
     argument: 'LIST',
     default: FILE_TYPES.join(','),
-    help: 'types of llama.cpp that Skein stands beside (default: all of the forms; none: leave it out)',
+    help: 'types of llama.cpp that Skein is compared with (default: all of the forms; none: leave it out)',
   },
   peers: SIDES_FLAGS.peers,
   folder: {
@@ -53,7 +53,10 @@ interface FormSide {
   runs: FormRun[];
 }
 
-/** First start and generation of each form of weights with random weights, beside llama.cpp's file of the nearest size. */
+/**
+ * First start and generation of each form of weights with random weights, compared with llama.cpp's file of
+ * the nearest size.
+ */
 export const bench = defineBench({
   flags: FLAGS,
   document: 'docs/lab/forms.md',

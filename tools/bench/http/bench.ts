@@ -19,7 +19,7 @@ const FLAGS = {
   profile: {
     argument: 'FILE',
     default: '',
-    help: "write a profile of the main thread beside the first of the routes (for Chrome's DevTools) instead of measuring",
+    help: "write a profile of the main thread during the first of the routes (for Chrome's DevTools) instead of measuring",
   },
 } as const;
 type Flags = FlagValues<typeof FLAGS>;

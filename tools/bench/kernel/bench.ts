@@ -15,20 +15,20 @@ const FLAGS = {
   threads: {
     argument: 'N',
     default: String(availableParallelism()),
-    help: 'threads that read, beside one (default: all)',
+    help: 'threads that read, besides one (default: all)',
   },
 } as const;
 
 /**
- * AVX-VNNI stands beside AVX2, which a machine that has it can be held to. AMX is asked for by its name alone, and so has no place among the
- * kinds of machines.
+ * AVX-VNNI is measured in addition to AVX2, to which a machine that has it can be limited. AMX is asked for
+ * by its name alone, and so has no place among the kinds of machines.
  */
 const OWN_SECTIONS = ['avxvnni', 'amx'];
 
 /**
- * Measures the native kernels, in about half a minute. Each GEMM shape stands beside a register-only loop of the same
- * instruction mix measured in the same run, the rate at which one row streams the weights beside plain reading, by one
- * thread and by all.
+ * Measures the native kernels, in about half a minute. Each GEMM shape is compared with a register-only loop
+ * of the same instruction mix measured in the same run, the rate at which one row streams the weights with
+ * plain reading, by one thread and by all.
  */
 export const bench = defineBench({
   flags: FLAGS,
@@ -42,7 +42,7 @@ export const bench = defineBench({
       const other = chooseTable(kernels, flags.beside);
       report({
         section: 'kernels-beside',
-        conditions: `kernels of ${isa} beside those of ${other}`,
+        conditions: `kernels of ${isa} compared with those of ${other}`,
         lines: [
           'Times as fast, on one thread; the best of many short rounds of processor time of both by turns:',
           '',
@@ -61,7 +61,7 @@ export const bench = defineBench({
         '',
         gemmTable(kernels, isa, dtypes),
         '',
-        'Weights streamed from memory (a product of one row with 256 MiB of weights, k 1536), beside plain reading of 512 MiB, the',
+        'Weights streamed from memory (a product of one row with 256 MiB of weights, k 1536), compared with plain reading of 512 MiB, the',
         'best of several distances of prefetching; wall clock, the best of 15 runs:',
         '',
         readingTable(kernels, isa, dtypes, threads),

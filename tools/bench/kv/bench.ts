@@ -24,7 +24,7 @@ const SHAPES = [
   { sequences: 1, context: 8128 },
   { sequences: 64, context: 128 },
 ];
-/** Shapes whose sequences share their first tokens, as those behind one system prompt do. */
+/** Shapes whose sequences share their first tokens, as those with one system prompt do. */
 const SHARED_SHAPES = [
   { sequences: 64, context: 2048, shared: 1920 },
   { sequences: 16, context: 2048, shared: 1920 },
@@ -49,7 +49,10 @@ interface Measured {
   cacheBytes: number;
 }
 
-/** The step behind `context` tokens. Every block is written once before: pages that were never touched would share one. */
+/**
+ * The step after `context` tokens. Every block is written once before: pages that were never touched would
+ * share one.
+ */
 function generationStep(executor: NativeExecutor, engine: RandomEngine, shape: Shape) {
   const { sequences, context, shared = 0 } = shape;
   const blocksEach = Math.ceil((context + 1) / TOKENS_PER_BLOCK);
@@ -165,9 +168,9 @@ const HEAD = [
   'its bytes',
   'attention, ms of a step',
   'GB/s of it',
-  'beside bf16',
+  'compared with bf16',
   'whole step, ms',
-  'beside bf16',
+  'compared with bf16',
 ];
 
 const SHARED_HEAD = [

@@ -25,11 +25,11 @@ const FLAGS = {
 } as const;
 const STREAMS = 4;
 const SHORT_TOKENS = 32;
-/** Answers are longer than the bench runs; all of them have room in the cache beside the long prompt. */
+/** Answers are longer than the bench runs; all of them fit into the cache together with the long prompt. */
 const STREAM_TOKENS = 20_000;
 const HEAD = [
   'chunks',
-  'beside',
+  'next to',
   'short prompts',
   'first byte, ms: median',
   '95 %',
@@ -68,11 +68,12 @@ interface Bed {
 /**
  * Effect on users of a neighbour's prompt of 100,000 tokens: the real server with the native executor, asked from outside.
  *
- * The model has SmolLM2-135M's shape with `layers` layers, random weights and a context of 131,072 tokens; --model names the
- * folder that its tokenizer comes from. Four answers are streamed and short prompts are sent one after the other, first
- * beside no other prompt, then while the long one is computed: once with chunks as they are shared by default, once in the
- * order in which they come. Those in that order are watched for `seconds` from the beginning of the long prompt, and again
- * during a prompt of which nine tenths are found in the cache.
+ * The model has SmolLM2-135M's shape with `layers` layers, random weights and a context of 131,072 tokens;
+ * --model names the folder that its tokenizer comes from. Four answers are streamed and short prompts are
+ * sent one after the other, first without another prompt, then while the long one is computed: once with
+ * chunks as they are shared by default, once in the order in which they come. Those in that order are watched
+ * for `seconds` from the beginning of the long prompt, and again during a prompt of which nine tenths are
+ * found in the cache.
  */
 export const bench = defineBench({
   flags: FLAGS,
@@ -174,7 +175,7 @@ interface Seen {
   longestGapMs: number;
 }
 
-/** Short prompts one after the other for so many seconds, or until it is over; at least three. */
+/** Short prompts one after the other for a number of seconds, or until it is over; at least three. */
 async function watch(
   url: string,
   streams: readonly RawStream[],

@@ -28,8 +28,9 @@ const FLAGS = {
 } as const;
 
 /**
- * Speed of steps whose sequences have LoRA adapters of rank 16 beside that of steps without, at the executor alone: all sides of one
- * format of the base model in turns, and llama.cpp with one adapter beside them.
+ * Speed of steps whose sequences have LoRA adapters of rank 16 compared with that of steps without, at the
+ * executor alone: all sides of one format of the base model in turns, and llama.cpp with one adapter for
+ * comparison.
  */
 export const bench = defineBench({
   flags: FLAGS,
@@ -58,7 +59,7 @@ export const bench = defineBench({
         section: sectionOfKernels('adapters', isa),
         conditions: `kernels of ${isa}, ${threads} threads, medians of ${rounds} rounds in turns${found[0]!.peer === null ? '' : `; llama.cpp ${found[0]!.peer.version}`}`,
         lines: [
-          'Speed beside the same step in an engine without slots for adapters, in per cent:',
+          'Speed compared with the same step in an engine without slots for adapters, in per cent:',
           '',
           sharesTable(found),
           '',
@@ -67,7 +68,7 @@ export const bench = defineBench({
           timesTable(found),
           ...(peers === null
             ? []
-            : ['', 'Beside llama.cpp with one adapter, all modules in f32:', '', peerTable(found)]),
+            : ['', 'Compared with llama.cpp with one adapter, all modules in f32:', '', peerTable(found)]),
         ],
       });
     } finally {

@@ -152,9 +152,9 @@ function table(rounds: readonly Round[], { weights: [a, b], streams }: Setting):
       `first, one user (prompt ${SMALL.prompt}, ${SMALL.answer} tokens), p50 / p99`,
       `${latencies('small')} ms alone`,
     ],
-    ['the same beside the second, busy', `${latencies('smallBusy')} ms`],
+    ['the same next to the second, busy', `${latencies('smallBusy')} ms`],
     [
-      `the same beside a flood of prompts of ${FLOOD.prompt} tokens (${2 * streams} at a time)`,
+      `the same next to a flood of prompts of ${FLOOD.prompt} tokens (${2 * streams} at a time)`,
       `${latencies('smallFlood')} ms`,
     ],
   ];

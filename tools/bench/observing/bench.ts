@@ -126,7 +126,7 @@ export const bench = defineBench({
       conditions: `${clients} clients, 16 floats as binary data; medians of ${flags.rounds} rounds of ${flags.seconds} s in turns`,
       lines: [
         markdownTable(
-          ['watched by', 'processor time of a request, us', 'beside the first, by round'],
+          ['watched by', 'processor time of a request, us', 'compared with the first, by round'],
           sides.map((side) => [side.name, median(side.microseconds).toFixed(0), ratio(side)]),
         ),
       ],

@@ -15,8 +15,8 @@ const FLAGS = {
   ...MODEL_FLAG,
   ...THREADS_FLAG,
   prompt: { argument: 'N', default: '1500', help: 'tokens of a long prompt (default 1500)' },
-  prompts: { argument: 'N', default: '4', help: 'long prompts beside the streams (default 4)' },
-  streams: { argument: 'N', default: '4', help: 'streams beside the long prompts (default 4)' },
+  prompts: { argument: 'N', default: '4', help: 'long prompts next to the streams (default 4)' },
+  streams: { argument: 'N', default: '4', help: 'streams next to the long prompts (default 4)' },
   ...roundsFlag(5),
 } as const;
 type Flags = FlagValues<typeof FLAGS>;
@@ -28,7 +28,7 @@ interface Side {
   firstMs: number[];
   /** Processor time of the same, of all processes. */
   cpuMs: number[];
-  /** Milliseconds between two tokens of streams beside long prompts. */
+  /** Milliseconds between two tokens of streams that run at the same time as long prompts. */
   gapsMs: number[];
   /** Milliseconds to the first token of these prompts. */
   crowdedFirstMs: number[];
@@ -119,7 +119,7 @@ function reportOf(sides: readonly Side[], flags: Flags) {
   const ratio = (of: (side: Side) => number) => (of(apart!) / of(alone!)).toFixed(2);
   return {
     section: sectionOf('prefill', describeMachine()),
-    conditions: `${flags.threads} threads each, prompts of ${flags.prompt} tokens, ${flags.streams} streams beside ${flags.prompts} of them, medians of ${flags.rounds} rounds in turns`,
+    conditions: `${flags.threads} threads each, prompts of ${flags.prompt} tokens, ${flags.streams} streams next to ${flags.prompts} of them, medians of ${flags.rounds} rounds in turns`,
     lines: [
       markdownTable(
         [
@@ -128,7 +128,7 @@ function reportOf(sides: readonly Side[], flags: Flags) {
           'processor time, ms',
           'between two tokens of a stream, ms',
           '99th percentile',
-          'first token beside the streams, ms',
+          'first token next to the streams, ms',
         ],
         rows,
       ),

@@ -86,7 +86,7 @@ class Pick(tf.Module):
 
 
 class Counter(tf.Module):
-    """A model that keeps what it was given: its variable has the input's own memory where nobody copies."""
+    """A model that keeps what it was given: its variable has the input's own memory where no copy is made."""
 
     def __init__(self):
         super().__init__()
@@ -101,7 +101,7 @@ class Counter(tf.Module):
 
 
 class Vocabulary(tf.Module):
-    """A file beside the graph, which is read when the model is loaded."""
+    """A file next to the graph, which is read when the model is loaded."""
 
     def __init__(self, path):
         super().__init__()
@@ -117,7 +117,7 @@ class Vocabulary(tf.Module):
 
 
 class Sums(tf.Module):
-    """A sequence: a state beside the input, and a control input that is a number for each row."""
+    """A sequence: a state besides the input, and a control input that is a number for each row."""
 
     @tf.function(
         input_signature=[
@@ -162,7 +162,7 @@ def save(name, module, signatures):
 
 
 def save_tagged(name):
-    """Of TensorFlow 1: two graphs in one file, told apart by their tags."""
+    """Of TensorFlow 1: two graphs in one file, distinguished by their tags."""
     folder = FOLDER / name
     shutil.rmtree(folder, ignore_errors=True)
     v1 = tf.compat.v1
