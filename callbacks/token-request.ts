@@ -21,8 +21,14 @@ export interface RequestPicture {
   /** Its size in pixels, upright, before it became tiles. */
   width: number;
   height: number;
-  /** Pixels of its tiles, one tile after the other, [height x width x 3] each; see PicturePlan. */
-  bytes: Uint8Array;
+  /** Bytes of its pixels. */
+  numBytes: number;
+  /**
+   * Pixels of its tiles, one tile after the other, [height x width x 3] each; see PicturePlan. They are there, or made of its file once they are
+   * asked for; null: not at present.
+   * @throws RequestError where they cannot be made
+   */
+  bytes(): Promise<Uint8Array | null>;
 }
 
 /** A request to the in-process host. Sampling fields not given take DEFAULT_SAMPLING_PARAMS. */
@@ -55,7 +61,7 @@ export interface TokenRequest extends Partial<SamplingParams> {
   allowedTokens?: Int32Array | readonly number[];
   /** Sequences of tokens over which DRY sees no repetition. */
   dryBreakers?: readonly (readonly number[])[];
-  /** Most tokens of reasoning: behind them the token that ends it is forced. */
+  /** Most tokens of reasoning: after them the token that ends it is forced. */
   reasoningBudget?: ReasoningBudgetOptions;
   /** Numbers added to the logits of tokens at every step, by token id; -Infinity: never drawn. */
   logitBias?: ReadonlyMap<number, number>;
@@ -63,7 +69,7 @@ export interface TokenRequest extends Partial<SamplingParams> {
   embeddingBias?: Float32Array;
   /** Returns the log-prob of each token returned. */
   returnLogProbs?: boolean;
-  /** Number of most probable tokens returned, with their log-probs, beside each token returned. */
+  /** Number of most probable tokens returned, with their log-probs, for each token returned. */
   topLogProbs?: number;
   /** Returns raw logits of each token returned, before penalties, bans and temperature. */
   returnGenerationLogits?: boolean;
@@ -74,11 +80,11 @@ export interface TokenRequest extends Partial<SamplingParams> {
    * them.
    */
   returnContextLogProbs?: boolean;
-  /** Number of most probable tokens returned beside each of the prompt's log-probs. */
+  /** Number of most probable tokens returned for each of the prompt's log-probs. */
   topContextLogProbs?: number;
   /**
-   * Pieces in front of the first tokens tell how far the prompt is, as parts of it are computed. Without effect where
-   * pieces are not streamed, with beams, and with knownOutputIds.
+   * Pieces in front of the first tokens report how far the prompt is, as parts of it are computed. Without
+   * effect where pieces are not streamed, with beams, and with knownOutputIds.
    */
   returnContextProgress?: boolean;
   /**
@@ -88,11 +94,11 @@ export interface TokenRequest extends Partial<SamplingParams> {
   numSequences?: number;
   firstSequenceIndex?: number;
   /**
-   * Tokens that the sequences have generated before, elsewhere, a list for each: the request goes on behind these
-   * tokens, bit for bit as if it had generated them here, and returns only new ones. maxNewTokens and minLength count
-   * them; `seed` must be the one that they were drawn with. A list that ends with one of endTokenIds, or with a stop
-   * word, is a sequence that has ended; an empty or missing list begins anew. Not with beams. Values of the prompt
-   * (returnContextLogits, ...) are not returned again.
+   * Tokens that the sequences have generated before, elsewhere, a list for each: the request continues after
+   * these tokens, bit for bit as if it had generated them here, and returns only new ones. maxNewTokens and
+   * minLength count them; `seed` must be the one that they were drawn with. A list that ends with one of
+   * endTokenIds, or with a stop word, is a sequence that has ended; an empty or missing list starts from the
+   * beginning. Not with beams. Values of the prompt (returnContextLogits, ...) are not returned again.
    */
   knownOutputIds?: readonly (Int32Array | readonly number[])[];
   /** Beam search. Beams come when they end, the best first; see InProcessHost.submitSeveral. */
@@ -114,7 +120,7 @@ export interface TokenRequest extends Partial<SamplingParams> {
   loraTaskId?: bigint;
   /** Weights of that adapter; every request of the task may bring them. They go to the engine where it does not hold them, or no longer. */
   adapter?: AdapterWeights;
-  /** Name of that adapter, which watchFormation tells; default: its task id. */
+  /** Name of that adapter, which watchFormation reports; default: its task id. */
   adapterName?: string;
   /** Retention of the request's blocks: how long they are worth keeping in the cache. */
   retention?: Retention;
@@ -128,14 +134,14 @@ export interface TokenRequest extends Partial<SamplingParams> {
   maxDraftLen?: number;
   /** Form that the answer must have. */
   guide?: Guide;
-  /** The client's own name for the request, which watchFormation tells. */
+  /** The client's own name for the request, which watchFormation reports. */
   label?: string;
   /**
-   * Name of the client, by which fair queueing and maxQueueSizePerKey tell requests apart. Default '': nobody in
-   * particular.
+   * Name of the client, by which fair queueing and maxQueueSizePerKey distinguish requests. Default '': no
+   * particular client.
    */
   queueKey?: string;
-  /** Weight of the request's key beside others, with fair queueing; default 1. */
+  /** Weight of the request's key relative to others, with fair queueing; default 1. */
   queueWeight?: number;
   /** Fingerprint of the engine that is to answer, where a gateway has several of the model; default: any. An engine itself does not look at it. */
   engineFingerprint?: string;

@@ -6,7 +6,8 @@ import type { LinkEvents, WorkerLink } from './links/worker-link.js';
 import { Watchdog } from './watchdog.js';
 
 /**
- * An error for a worker whose thread was told to end and did not: it is in a native call, which nothing can interrupt.
+ * An error for a worker whose thread was asked to end and did not: it is in a native call, which nothing can
+ * interrupt.
  */
 export class WorkerStuckError extends SkeinError {
   override name = 'WorkerStuckError';
@@ -14,8 +15,8 @@ export class WorkerStuckError extends SkeinError {
 }
 
 /**
- * Type parameters: Info, what a worker tells of its engine once loaded; Message, all other messages from it; Command,
- * messages to it.
+ * Type parameters: Info, what a worker reports about its engine once loaded; Message, all other messages from
+ * it; Command, messages to it.
  */
 export interface SupervisorOptions<Info, Message extends { type: string }, Command> {
   /** Starts a worker. Throws where the system has no room for one. */
@@ -24,11 +25,11 @@ export interface SupervisorOptions<Info, Message extends { type: string }, Comma
   restart: WorkerRestartOptions | false;
   /** Time-out of the watchdog, in milliseconds; 0: no watchdog. */
   watchdogTimeoutMs: number;
-  /** Milliseconds that a worker may take to end when told to. */
+  /** Milliseconds that a worker may take to end when asked to. */
   terminateTimeoutMs: number;
   /**
-   * Milliseconds that a worker which is started anew may take before it counts as one that cannot be started; 0, the default: any time. Of the first
-   * one, whoever waits for it sets the limit.
+   * Milliseconds that a restarted worker may take before it counts as one that cannot be started; 0, the
+   * default: any time. For the first one, the caller that waits for it sets the limit.
    */
   startLimitMs?: number | undefined;
   /** True while something waits for the worker. */
@@ -129,7 +130,7 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
     this.#worker = worker;
     const { startLimitMs = 0 } = this.#options;
     if (this.#wasEverReady && startLimitMs > 0) {
-      const message = `${worker.subject} took longer to start anew than the ${startLimitMs} ms that it may.`;
+      const message = `${worker.subject} took longer to start again than the ${startLimitMs} ms that it may.`;
       this.#setTimer(() => this.#lose(new EngineFailure(message)), startLimitMs);
     }
     return worker;
@@ -142,7 +143,7 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
     }
     if (message.type === 'closed') {
       this.#watchdog?.stop();
-      // Anything that runs in the thread beside the loop, such as a timer of a callback module, must not keep it for
+      // Anything else that runs in the thread, such as a timer of a callback module, must not keep it for
       // ever.
       this.#setTimer(() => this.#worker.terminate(), this.#options.terminateTimeoutMs);
     }

@@ -15,7 +15,7 @@ export class BlockPool {
   #numFree: number;
   readonly #referenceCounts: Int32Array;
 
-  /** @param firstBlock number of the first block, so that a second pool can be numbered behind the first */
+  /** @param firstBlock number of the first block, so that a second pool can be numbered after the first */
   constructor(numBlocks: number, firstBlock = 0) {
     this.numBlocks = numBlocks;
     this.#firstBlock = firstBlock;
@@ -45,7 +45,7 @@ export class BlockPool {
     return this.#referenceCounts[block - this.#firstBlock]!;
   }
 
-  /** Adds a reference to a block that is not in the free list: held by somebody, or kept in the prefix tree. */
+  /** Adds a reference to a block that is not in the free list: it is held, or kept in the prefix tree. */
   reference(block: number): void {
     this.#referenceCounts[block - this.#firstBlock]! += 1;
   }
@@ -54,7 +54,7 @@ export class BlockPool {
   unreference(block: number): number {
     const count = this.#referenceCounts[block - this.#firstBlock];
     if (count === undefined || count === 0) {
-      throw new Error(`KV cache block ${block} is released, but nobody holds it.`);
+      throw new Error(`KV cache block ${block} is released, but no sequence holds it.`);
     }
     this.#referenceCounts[block - this.#firstBlock] = count - 1;
     return count - 1;

@@ -152,7 +152,7 @@ function findWrongNode(cache: KvCacheSnapshot, node: PrefixNode, seen: SeenInTre
     if (wrong !== null) return wrong;
   }
   if (primaryChildren === node.primaryChildren) return null;
-  return `Block ${node.block} has ${primaryChildren} primary blocks behind it, but ${node.primaryChildren} are counted.`;
+  return `Block ${node.block} has ${primaryChildren} primary blocks after it, but ${node.primaryChildren} are counted.`;
 }
 
 function findWrongPlace(cache: KvCacheSnapshot, parent: PrefixNode, child: PrefixNode): string | null {
@@ -174,7 +174,7 @@ function isPrimary({ referenceCounts }: KvCacheSnapshot, { block }: PrefixNode):
   return block < referenceCounts.length;
 }
 
-/** False for a swapped-out block: nobody holds one. */
+/** False for a swapped-out block, which never has a holder. */
 function isHeld({ referenceCounts }: KvCacheSnapshot, { block }: PrefixNode): boolean {
   return block < referenceCounts.length && referenceCounts[block]! > 0;
 }

@@ -98,7 +98,7 @@ export interface ChatTemplateOptions {
 export const MAX_TEMPLATE_STEPS = 500_000;
 /** Most units that one step of a quick rendering may make. */
 const QUICK_UNITS = 65_536;
-/** Most units of a text that a template makes, beside those for its values. */
+/** Most units of a text that a template makes, besides those for its values. */
 const MAX_TEXT_UNITS = 1_048_576;
 /**
  * Most units that a template writes for each unit of a value: tojson writes up to six (\\u001f), and some values are
@@ -186,7 +186,7 @@ export class ChatTemplate {
   #render(messages: readonly ChatMessage[], options: RenderOptions, allowance: Pace): RenderedPrompt {
     if (this.#template === null || this.#source === null) {
       throw new ChatTemplateError(
-        'The model has no chat template: give it one (chat_template.jinja beside its tokenizer.json), ' +
+        'The model has no chat template: give it one (chat_template.jinja next to its tokenizer.json), ' +
           'or send a plain prompt to /v1/completions.',
       );
     }

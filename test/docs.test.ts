@@ -189,7 +189,7 @@ describe('BENCHMARKS.md', () => {
       ).toBe(true);
       expect(found).toContainEqual(ratios);
     }
-    const batching = 'batching in flight beside static batching (V1), 8 requests/s';
+    const batching = 'batching in flight compared with static batching (V1), 8 requests/s';
     for (const [line, document, section, row, column] of OF_LABORATORY) {
       const ratio = ratioOf(section, row, column, readDocument(`docs/lab/${document}.md`))!;
       expect(head).toContain(`| ${line} | | ${ratio.replace(/x?$/, 'x')} |`);

@@ -109,7 +109,7 @@ export const KV_CACHE_OPTIONS = {
       unit: 'bytes',
       formerly: 'hostCacheSize',
       defaultText: '0',
-      help: 'Memory beside the KV cache to which cached blocks are swapped out instead of being dropped.',
+      help: 'Memory besides the KV cache to which cached blocks are swapped out instead of being dropped.',
     },
   }),
   /**

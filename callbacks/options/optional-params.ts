@@ -48,7 +48,7 @@ export const DEFAULT_MAX_RETURNED_LOGITS_BYTES = 512 * 2 ** 20;
 /** Possible numbers of tokens of a KV cache block: the kernels walk the cache in steps that such blocks fill. */
 const TOKENS_PER_BLOCK = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
 
-/** A number of requests, with a limit well above what anybody needs. */
+/** A number of requests, with a limit well above any need. */
 const REQUESTS = wholeNumber(1, 65536);
 
 const MS: Values<number> = wholeNumber(0, MAX_INT32);
@@ -123,8 +123,9 @@ export const OPTIONAL_PARAMS = {
     },
   }),
   /**
-   * Fewest requests of a micro-batch that runs beside another one; default 16, and with pipelineParallelSize, whose stages have
-   * nothing to do otherwise, as few as are faster than all together: 1 where the stages are even.
+   * Fewest requests of a micro-batch that runs at the same time as another one; default 16, and with
+   * pipelineParallelSize, whose stages have nothing to do otherwise, as few as are faster than all together:
+   * 1 where the stages are even.
    */
   minMicroBatchSize: ofGptManager(COUNT, {
     default: DEFAULT_MIN_MICRO_BATCH_SIZE,
@@ -202,8 +203,8 @@ export const OPTIONAL_PARAMS = {
     },
   }),
   /**
-   * Memory that the KV cache counts as available after loading, in place of what the system reports: for a host that
-   * splits the memory between several engines. `from` tells in an error where the number comes from.
+   * Memory that the KV cache counts as available after loading, in place of what the system reports: for a
+   * host that splits the memory between several engines. `from` says in an error where the number comes from.
    */
   availableMemory: ofGptManager(
     rule<AvailableMemory>('an object with its bytes, and from where they are', isAvailableMemory),
@@ -269,8 +270,8 @@ export const OPTIONAL_PARAMS = {
     },
   }),
   /**
-   * Share of the processors beside other engines of this process: an engine with twice the weight of another gets twice
-   * its computing time. 1 to 1000, default 1.
+   * Share of the processors relative to other engines of this process: an engine with twice the weight of
+   * another gets twice its computing time. 1 to 1000, default 1.
    */
   computeWeight: ofServe(wholeNumber(1, 1000), {
     name: 'computeWeight',
@@ -370,8 +371,9 @@ export const OPTIONAL_PARAMS = {
     help: 'Requests that may wait in the engine for their first step; beyond that the engine asks for no more.',
   }),
   /**
-   * With MAX_UTILIZATION: a request starts only if it could generate this many tokens beside those already running,
-   * which avoids starting, pausing and recomputing it. Default: a request starts if it fits into one step.
+   * With MAX_UTILIZATION: a request starts only if it could generate this many tokens along with those
+   * already running, which avoids starting, pausing and recomputing it. Default: a request starts if it fits
+   * into one step.
    */
   startHorizon: ofServe(COUNT, {
     name: 'startHorizonTokens',
@@ -484,8 +486,9 @@ export const OPTIONAL_PARAMS = {
     help: 'Form of the statistics string: BatchManager or IterationStats.',
   }),
   /**
-   * Milliseconds without a finished iteration, while something is active, after which the worker counts as stuck:
-   * what is active fails and the worker is started anew. Must exceed the longest iteration. Default 600 000; 0 = never.
+   * Milliseconds without a finished iteration, while something is active, after which the worker counts as
+   * stuck: what is active fails and the worker is restarted. Must exceed the longest iteration. Default 600
+   * 000; 0 = never.
    */
   watchdogTimeoutMs: ofServe(MS, {
     name: 'watchdogTimeoutSeconds',
@@ -501,17 +504,18 @@ export const OPTIONAL_PARAMS = {
     },
   }),
   /**
-   * Milliseconds that a worker may take to end when told to, since nothing can interrupt a native call. After that the
-   * manager gives up with a WorkerStuckError. Default 60 000.
+   * Milliseconds that a worker may take to end when asked to, since nothing can interrupt a native call.
+   * After that the manager gives up with a WorkerStuckError. Default 60 000.
    */
   terminateTimeoutMs: ofGptManager(MS, {
     default: DEFAULT_TERMINATE_TIMEOUT_MS,
     help: 'Milliseconds that a worker has for ending after it was told to.',
   }),
   /**
-   * Runs the engine in a process of its own instead of a thread, so that a crash in native code ends that process
-   * alone: its requests fail, once each, and another process is started as after any death of a worker. BENCHMARKS.md
-   * tells the cost. Engines in processes take no turns with others: computeWeight is refused. Default false.
+   * Runs the engine in a process of its own instead of a thread, so that a crash in native code ends that
+   * process alone: its requests fail, once each, and another process is started as after any death of a
+   * worker. BENCHMARKS.md gives the cost. Engines in processes take no turns with others: computeWeight is
+   * refused. Default false.
    */
   isolate: ofServe(SWITCH, {
     name: 'isolate',
@@ -551,8 +555,8 @@ export const OPTIONAL_PARAMS = {
     },
   }),
   /**
-   * Milliseconds that a rank waits for another one, which may be stopped or far away, before the group counts as lost: what is active
-   * fails and all ranks start anew. Default 30 000.
+   * Milliseconds that a rank waits for another one, which may be stopped or far away, before the group counts
+   * as lost: what is active fails and all ranks restart. Default 30 000.
    */
   rankTimeoutMs: ofServe(wholeNumber(1, 86_400_000), {
     name: 'rankTimeoutSeconds',
@@ -563,7 +567,7 @@ export const OPTIONAL_PARAMS = {
       group: 'Running',
       unit: 'seconds',
       default: DEFAULT_RANK_TIMEOUT_MS / 1000,
-      help: 'How long a rank waits for another one before all of them are started anew.',
+      help: 'How long a rank waits for another one before all of them are started again.',
     },
   }),
   /**

@@ -99,7 +99,9 @@ export const PEFT_CACHE_OPTIONS = {
     default: 24,
     help: 'LoRA: accepted without effect; memory is taken adapter by adapter.',
   }),
-  /** Share of the memory left beside the model and the KV cache that the device's cache may take; default 0.05. */
+  /**
+   * Share of the memory left after the model and the KV cache that the device's cache may take; default 0.05.
+   */
   deviceCachePercent: ofServe(SHARE, {
     name: 'loraMemoryFraction',
     seedName: 'peftCacheManagerConfig.deviceCachePercent',
@@ -108,7 +110,7 @@ export const PEFT_CACHE_OPTIONS = {
       group: GROUP,
       unit: 'share',
       default: PLAIN_DEVICE_CACHE_PERCENT,
-      help: 'Share of the memory left beside model and KV cache for LoRA adapters in use.',
+      help: 'Share of the memory that model and KV cache leave, for LoRA adapters in use.',
     },
   }),
   /** Bytes of the host cache; default 1 GiB. */

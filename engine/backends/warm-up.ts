@@ -14,12 +14,12 @@ import { RunningRequest } from './running-request.js';
 import type { SequenceRunner } from './sequences/sequence-runner.js';
 import { thrownText } from './thrown.js';
 
-/** Different reasons of failed requests of a sample that are told. */
+/** Most different reasons of failed requests of a sample that are reported. */
 const MAX_REASONS = 4;
 
 /**
- * Runs the samples of `model_warmup` on an instance that nobody has asked yet: `batch_size` requests with one row each, together, `count`
- * times. Nothing of it is counted, and answers are dropped.
+ * Runs the samples of `model_warmup` on an instance that has no requests yet: `batch_size` requests with one
+ * row each, together, `count` times. Nothing of it is counted, and answers are dropped.
  * @throws BackendError with the sample's name where a request of it fails, in Triton's words
  */
 export async function warmUp(
@@ -129,7 +129,7 @@ async function fileData(name: string, input: WarmupInput, file: string): Promise
   if (found === expected) return data;
   const what = found === null ? 'ends in the middle of an element' : `has ${found} elements`;
   throw new BackendError(
-    `${file} ${what}; input '${name}' takes ${expected}, each behind its length of 4 bytes.`,
+    `${file} ${what}; input '${name}' takes ${expected}, each after its length of 4 bytes.`,
   );
 }
 

@@ -41,7 +41,7 @@ export interface CachedEngineOptions extends Omit<BuildOptions, 'outputDirectory
    * spares a first start a pass over the file. Default 'now': the engine has them, so that ranks can compare their weights.
    */
   checksums?: 'now' | 'when packed';
-  /** Called with a message when an engine's weights have changed on the disk and it is built anew. */
+  /** Called with a message when an engine's weights have changed on the disk and it is built again. */
   onDamaged?: (message: string) => void;
 }
 
@@ -119,7 +119,7 @@ interface Entry {
   file: string;
 }
 
-/** Opens the entry; null if it is missing or unusable, and is then built anew. */
+/** Opens the entry; null if it is missing or unusable, so that it must be built again. */
 function tryOpen({ entry, file }: Entry): Engine | null {
   if (!existsSync(entry)) return null;
   try {
@@ -157,15 +157,15 @@ async function tryOpenWhole(
   } catch (error) {
     const why = writeReason(error);
     throw new EngineError(
-      `${damage}; the engine cannot be built anew, since ${found.entry} cannot be removed (${why}); set SKEIN_CACHE_DIR or --cache-dir to a folder that can be written.`,
+      `${damage}; the engine cannot be built again, since ${found.entry} cannot be removed (${why}); set SKEIN_CACHE_DIR or --cache-dir to a folder that can be written.`,
       { cause: error },
     );
   }
-  onDamaged?.(`${damage}; it is built anew.`);
+  onDamaged?.(`${damage}; it is built again.`);
   return null;
 }
 
-/** Finds the checksums that nobody has found yet, where they are wanted now. */
+/** Finds the checksums that are still missing, where they are wanted now. */
 async function withChecksumsNow(engine: Engine, options: CachedEngineOptions): Promise<Engine> {
   const { directory, manifest } = engine;
   if (options.checksums === 'when packed' || !manifest.tensors.some(lacksChecksum)) return engine;
@@ -229,7 +229,7 @@ async function buildInto(
     leavesMatrices: true,
     sumsWhenPacked: options.checksums === 'when packed',
   });
-  // Its name says what it was made of, and whoever packs matrices later opens the file again.
+  // Its name says what it was made of, and packing opens the file again later.
   const { model, mmproj, precision, outputPrecision = 'auto', draftHead = false } = options;
   if (
     entryName(findModelFiles(model, mmproj), { precision, outputPrecision, draftHead }) !== basename(entry)

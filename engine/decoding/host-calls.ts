@@ -25,7 +25,7 @@ export class HostCalls {
 
   /**
    * Lets the host make the calls and waits for them, for each call at most `timeLimitMs`; then this call and those
-   * behind it have failed. Returns for each call why it failed, or null.
+   * after it have failed. Returns for each call why it failed, or null.
    */
   run(calls: readonly PostProcessorCall[], timeLimitMs: number): (string | null)[] {
     const asked = placesOf(calls);
@@ -68,7 +68,7 @@ export class HostCalls {
   }
 }
 
-/** The calls with the places of their logits, one behind the other. */
+/** The calls with the places of their logits, one after the other. */
 function placesOf(calls: readonly PostProcessorCall[]): AskedCall[] {
   let numValues = 0;
   return calls.map(({ name, rows }) => ({
@@ -108,5 +108,5 @@ function whyLate(name: string, isItself: boolean, timeLimitMs: number): string {
   const what = `The logits post-processor ${name} did not end within its time limit of ${timeLimitMs} ms`;
   return isItself
     ? `${what}, or the thread that it runs in was busy.`
-    : `${what}; this request's came behind it.`;
+    : `${what}; this request's came after it.`;
 }

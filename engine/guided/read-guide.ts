@@ -25,7 +25,7 @@ export function readGuide(guide: Guide, maxWork = MAX_READING_WORK): Grammar {
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw new GuideError(
-      'The guide has more parts in one another, or beside one another, than can be followed.',
+      'The guide has more parts in one another, or next to one another, than can be followed.',
     );
   }
 }

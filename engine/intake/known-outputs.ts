@@ -13,7 +13,7 @@ import type { Tensor } from '../../callbacks/types.js';
 import type { KnownOutput, RequestSpec } from '../sequences/request-spec.js';
 
 const FIELD = 'known_output_ids';
-/** Fills a row behind its last token. */
+/** Fills a row after its last token. */
 const PADDING = -1;
 /** Number of places that a row may always have, whatever the request asks for. */
 const MAX_PADDED = 4096;
@@ -31,9 +31,9 @@ export interface KnownOutputLimits
  * Row i of the tensor [s, n] is of sequence i, and its tokens end with -1 or with the row:
  *
  *   request with 4 sequences, end_id 2
- *     [[ 5,  7,  9, 4 ],     sequence 0 goes on behind 5 7 9 4
- *      [ 5,  8,  2, -1],     sequence 1 has ended behind 5 8, by end_id
- *      [-1, -1, -1, -1]]     sequence 2 begins anew, and so does sequence 3, which has no row
+ *     [[ 5,  7,  9, 4 ],     sequence 0 goes on after 5 7 9 4
+ *      [ 5,  8,  2, -1],     sequence 1 has ended after 5 8, by end_id
+ *      [-1, -1, -1, -1]]     sequence 2 starts again, and so does sequence 3, which has no row
  *
  * Tokens are not checked against stop conditions except at their end: they were checked when they were generated. Takes time in
  * proportion to the tensor and the stop words. @throws ParameterError
@@ -80,7 +80,7 @@ function readRow(values: Int32Array, row: number, limits: KnownOutputLimits): Kn
   if (end < 0) return { tokens: tokens.slice(), finishReason: reasonToEnd(tokens, limits) };
   if (end === length - 1) return { tokens: tokens.slice(0, end), finishReason: FINISH_END_ID };
   throw refused(
-    says`goes on behind ${input('end_id')} = ${endId} at [${row}, ${end}]; with ${input('end_id')} a sequence has ended`,
+    says`goes on after ${input('end_id')} = ${endId} at [${row}, ${end}]; with ${input('end_id')} a sequence has ended`,
   );
 }
 
@@ -91,8 +91,8 @@ function checkValues(values: Int32Array, length: number, row: number, vocabSize:
   if (wrong < 0) return;
   const expected =
     wrong < length
-      ? `tokens are from 0 to ${vocabSize - 1}, and -1 behind the last one of a row`
-      : 'behind the first -1 of a row there is nothing else';
+      ? `tokens are from 0 to ${vocabSize - 1}, and -1 after the last one of a row`
+      : 'after the first -1 of a row there is nothing else';
   throw refused(`holds ${values[wrong]} at [${row}, ${wrong}]; ${expected}`);
 }
 

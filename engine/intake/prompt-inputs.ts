@@ -138,7 +138,7 @@ function readPositions(
     new ParameterError('position_ids', says`${input('position_ids')} ${what}.`);
   if (spans !== null) {
     if (ids !== undefined)
-      throw refuse(says`is given beside ${input('image_grids')}, which decide the positions`);
+      throw refuse(says`is given together with ${input('image_grids')}, which decide the positions`);
     return turnsByGrid ? PromptPositions.ofImages(spans, length) : null;
   }
   if (ids === undefined) return null;

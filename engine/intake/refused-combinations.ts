@@ -98,7 +98,7 @@ const REFUSED_COMBINATIONS: readonly RefusedCombination[] = [
   {
     field: 'known_output_ids',
     other: 'beam_width',
-    why: 'which beams go on is not known from their tokens; leave it out, and the search begins anew',
+    why: 'which beams go on is not known from their tokens; leave it out, and the search begins again',
   },
   {
     field: 'best_of',
@@ -125,7 +125,7 @@ export function checkCombinations(inputs: Inputs): void {
     if (!ASKS[other]!(inputs) || !asks(inputs)) continue;
     throw new ParameterError(
       field,
-      says`${input(field)} is refused beside ${input(other)}: ${why}.`,
+      says`${input(field)} is refused together with ${input(other)}: ${why}.`,
       'unsupported',
     );
   }

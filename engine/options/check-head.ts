@@ -2,8 +2,8 @@ import { type NamedText, option, says } from '../../base/named-text.js';
 import type { OptionalParams } from '../../callbacks/gpt-manager-options.js';
 
 /**
- * Why a model's own head cannot draft with these options; null: it can. It runs beside the model as a draft model does, over rows that the
- * native executor alone hands over.
+ * Why a model's own head cannot draft with these options; null: it can. It runs alongside the model as a
+ * draft model does, over rows that the native executor alone hands over.
  */
 export function headProblem(params: OptionalParams): NamedText | null {
   const { executor = 'auto', enableTrtOverlap, draftEnginePath, executorModule, panels = true } = params;
@@ -11,7 +11,7 @@ export function headProblem(params: OptionalParams): NamedText | null {
   if (executorModule !== undefined || !['auto', 'native'].includes(executor))
     return 'mtp needs rows that the native executor alone hands from a model to its head; leave it out, or use that executor';
   if (enableTrtOverlap)
-    return says`with ${option('enableTrtOverlap')} the model's head would run beside the other micro-batch, on the same threads; leave one of them out`;
+    return says`with ${option('enableTrtOverlap')} the model's head would run at the same time as the other micro-batch, on the same threads; leave one of them out`;
   if (draftEnginePath !== undefined)
     return says`${option('draftEnginePath')} drafts in the place of the model's head; leave one of them out`;
   if (tensorParallelSize * pipelineParallelSize > 1)

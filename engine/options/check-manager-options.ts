@@ -55,7 +55,7 @@ function checkCallbacks(options: GptManagerOptions): void {
       if (options[name] === undefined) continue;
       throw new ParameterError(
         name,
-        says`${option(name)} is given beside callbackModule; give functions or a module, not both.`,
+        says`${option(name)} is given together with callbackModule; give functions or a module, not both.`,
       );
     }
     return;

@@ -25,8 +25,9 @@ import { checkExecutor } from './option-effects.js';
 /** Rows of logits for draft tokens, for all sequences of a step together, where only requests and guides bring drafts. */
 const DRAFT_ROWS = 32;
 /**
- * The same where the engine looks for drafts itself: so many for each sequence, since with long contexts further rows cost a part of
- * their share even in a full batch, as far as so many rows, and so many bytes of logits, allow.
+ * The same where the engine looks for drafts itself: this many for each sequence, since with long contexts
+ * further rows cost a part of their share even in a full batch, as far as the limits on rows and on bytes of
+ * logits allow.
  */
 const DRAFT_ROWS_EACH = 4;
 const MAX_DRAFT_ROWS = 256;
@@ -46,7 +47,7 @@ export interface EngineLimits {
   /** null: a token attends to all before it. */
   window: AttentionWindow | null;
   microBatch: MicroBatchLimits & { maxSequences: number };
-  /** Rows of logits that an executor needs for drafts, beside one for each sequence. */
+  /** Rows of logits that an executor needs for drafts, besides one for each sequence. */
   maxDraftRows: number;
   /** Most tokens of a sequence's draft that the engine finds; where layers keep states, of any draft. */
   maxDraftLen: number;
@@ -150,7 +151,7 @@ function checkDraftModel(params: OptionalParams, modelType: ModelType): void {
   if (enableTrtOverlap) {
     throw refused(
       'draftEnginePath',
-      says`with ${option('enableTrtOverlap')} the draft model would run beside the other micro-batch, on the same threads; leave one of them out`,
+      says`with ${option('enableTrtOverlap')} the draft model would run at the same time as the other micro-batch, on the same threads; leave one of them out`,
     );
   }
   if (executorModule !== undefined) {
@@ -246,7 +247,7 @@ export function resolveLimits(
   };
 }
 
-/** Most rows of drafts in a step that has so many sequences without them. */
+/** Most rows of drafts in a step with this many sequences. */
 function draftRows(
   { speculate = 'none', draftEnginePath }: OptionalParams,
   vocabSize: number,

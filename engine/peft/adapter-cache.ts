@@ -45,7 +45,7 @@ export class AdapterCache<V> {
     return this.#pool.numPages - this.#pool.freePages;
   }
 
-  /** Pages of adapters that somebody holds. */
+  /** Pages of adapters that are held. */
   get heldPages(): number {
     return this.usedPages - this.#unusedPages;
   }
@@ -78,7 +78,7 @@ export class AdapterCache<V> {
 
   /**
    * Adds an adapter that is not there, held once. Evicts others as far as needed and returns them; null, and nothing
-   * changes, if there is no room beside those that are held.
+   * changes, if there is no room with those that are held.
    */
   put(id: bigint, pages: number, value: V): Evicted<V>[] | null {
     if (this.has(id)) throw new Error(`Adapter ${id} is in the cache already.`);
@@ -113,7 +113,7 @@ export class AdapterCache<V> {
   /** Removes a holder. */
   release(id: bigint): void {
     const entry = this.#held.get(id);
-    if (entry === undefined) throw new Error(`Adapter ${id} is released; nobody holds it.`);
+    if (entry === undefined) throw new Error(`Adapter ${id} is released, but no request holds it.`);
     entry.uses -= 1;
     if (entry.uses > 0) return;
     this.#held.delete(id);
@@ -121,7 +121,7 @@ export class AdapterCache<V> {
     this.#unusedPages += entry.pages;
   }
 
-  /** Removes an adapter that nobody holds and returns its value. */
+  /** Removes an adapter without holders and returns its value. */
   remove(id: bigint): V {
     const entry = this.#unused.get(id);
     if (entry === undefined) throw new Error(`Adapter ${id} is held or not there; it cannot be removed.`);

@@ -120,7 +120,7 @@ export function cachePages(config: PeftCacheConfig, sizes: PageSizes, availableB
         ? pagesByRows('numDeviceModuleLayer', numDeviceModuleLayer, sizes)
         : pagesByBytes(
             'deviceCachePercent',
-            `${deviceCachePercent} of ${availableBytes} bytes left beside the model and the KV cache`,
+            `${deviceCachePercent} of ${availableBytes} bytes that the model and the KV cache leave`,
             deviceCachePercent * availableBytes,
             sizes,
           ),
@@ -197,7 +197,7 @@ export function adapterRoom(
   return { model, sizes, pages, maxSlots };
 }
 
-/** What hosts are told of it. */
+/** The room for adapters that is reported to hosts. */
 export function roomOf({ sizes, pages, maxSlots }: LoadedAdapters): AdapterRoom {
   return {
     maxAdapters: maxSlots,

@@ -33,7 +33,9 @@ import { chunkMsOn, createLoop, poolBlocks } from './create-loop.js';
 import { loadExecutor } from './load-executor.js';
 import { runWorker } from './run-worker.js';
 
-/** Number of events of one iteration that are kept if somebody listens: more than a long prompt has blocks. */
+/**
+ * Number of events of one iteration that are kept if a client listens: more than a long prompt has blocks.
+ */
 const DEFAULT_EVENT_BUFFER_SIZE = 16_384;
 /** Time to wait for promises of a callback module when the loop has ended. */
 const MODULE_END_MS = 1000;
@@ -51,7 +53,10 @@ const BELL_LOOK_MS = 20;
 const data = workerData as WorkerData;
 await runWorker(data, () => main(data));
 
-/** Loads the engine, runs the loop until it is told to end and has nothing left to do, and reports the end. */
+/**
+ * Loads the engine, runs the loop until it is sent the command to end and has nothing left to do, and reports
+ * the end.
+ */
 async function main({ port, params, ...setup }: WorkerData): Promise<void> {
   const startMs = performance.now();
   const load: LoadExecutor = setup.executorModule
@@ -235,7 +240,7 @@ function describe(
   };
 }
 
-/** Why an engine keeps no blocks on a disk although it was told to. The message is a sentence. */
+/** Why an engine keeps no blocks on a disk although its options ask for it. The message is a sentence. */
 type NoDisk = Error;
 
 /**
@@ -268,12 +273,12 @@ function openDisk(
   return new DiskThread({ path, maxBytes, format, doorbell });
 }
 
-/** Of use is the first block of a prompt at least, with the states behind it. */
+/** The disk cache is of use if it holds the first block of a prompt at least, with the states after it. */
 function checkRoom(maxBytes: number, format: BlockFormat, tokensPerBlock: number): void {
   const ofStates = format.bytesPerState === 0 ? 0 : fileBytes(format, stateKey(0), tokensPerBlock);
   const least = fileBytes(format, 0, tokensPerBlock) + ofStates;
   if (maxBytes >= least) return;
-  const what = ofStates === 0 ? '' : ' and the states behind it';
+  const what = ofStates === 0 ? '' : ' and the states after it';
   throw new ParameterError(
     'kvCacheConfig.diskCacheSize',
     says`${option('kvCacheConfig.diskCacheSize')} is ${maxBytes}; the files of one KV cache block${what} take ${least} bytes.`,

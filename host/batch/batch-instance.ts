@@ -13,7 +13,10 @@ type Link<Info, Message extends { type: string }, Command> = SupervisorOptions<
   Command
 >['link'];
 
-/** What an instance does: `starting` also while its worker is started anew, `dead` where there will be none any more. */
+/**
+ * What an instance does: `starting` also while its worker is restarted, `dead` where there will be none any
+ * more.
+ */
 export type InstanceState = 'starting' | 'idle' | 'busy' | 'dead';
 
 export interface InstanceEvents<Batch, Info, Message> {
@@ -40,8 +43,9 @@ export interface InstanceOptions<Batch, Info, Message extends { type: string }, 
   /** Batches that it may have. */
   batchesAhead: number;
   /**
-   * Milliseconds that the oldest batch may take before those behind it are taken back. One ahead is worth it only where batches take
-   * less: then the worker never waits for this thread. null: batches stay where they are.
+   * Milliseconds that the oldest batch may take before those after it are taken back. One ahead is worth it
+   * only where batches take less: then the worker never waits for this thread. null: batches stay where they
+   * are.
    */
   recallAfterMs: number | null;
   /** @param claims memory of the worker's BatchClaims; null: nothing is taken back */
@@ -65,7 +69,7 @@ interface Posted<Batch> {
  *
  *   posted   [ oldest: it computes | next: waits in its port ]      at most batchesAhead
  *                   |                   '-- taken back where the oldest takes longer than recallAfterMs, or waits for something
- *                   '-- one that takes too long over a batch is ended and started anew
+ *                   '-- one that takes too long over a batch is ended and restarted
  */
 export class BatchInstance<Batch, Info, Message extends { type: string }, Command> {
   readonly #options: InstanceOptions<Batch, Info, Message, Command>;
@@ -118,7 +122,7 @@ export class BatchInstance<Batch, Info, Message extends { type: string }, Comman
     try {
       events.onMessage(message, this.#posted[0]?.batch ?? null);
     } catch (error) {
-      const why = `${name} sent a message that cannot be read, and is started anew: ${messageOf(error)}`;
+      const why = `${name} sent a message that cannot be read, and is started again: ${messageOf(error)}`;
       this.#supervisor.replace(new EngineFailure(why, { cause: error }));
     }
   }
@@ -171,8 +175,8 @@ export class BatchInstance<Batch, Info, Message extends { type: string }, Comman
   }
 
   /**
-   * It waits for something that another batch may have to be run for, and gets none behind the one that it has, until the function that is
-   * returned is called.
+   * It waits for something that another batch may have to be run for, and gets no batch after its present
+   * one, until the returned function is called.
    */
   hold(): () => void {
     const { restarts } = this;
@@ -195,7 +199,7 @@ export class BatchInstance<Batch, Info, Message extends { type: string }, Comman
     return true;
   }
 
-  /** Takes back what waits behind the oldest batch, in its order; the worker may have begun with some of it. */
+  /** Takes back what waits after the oldest batch, in order; the worker may have begun with some of it. */
   recall(): Batch[] {
     const claims = this.#claims;
     if (claims === null || this.#posted.length < 2) return [];
@@ -247,7 +251,7 @@ export class BatchInstance<Batch, Info, Message extends { type: string }, Comman
     events.onBegun(this.#posted[0]!.batch);
   }
 
-  /** A batch behind the oldest one would not wait for long. */
+  /** A batch after the oldest one would not wait for long. */
   #takesAhead(): boolean {
     const { recallAfterMs } = this.#options;
     if (recallAfterMs === null) return true;
@@ -284,7 +288,7 @@ export class BatchInstance<Batch, Info, Message extends { type: string }, Comman
       this.#timer = setTimeout(() => this.#checkTime(), Math.ceil(leftMs));
       return;
     }
-    const message = `${name} took longer over a batch than the ${timeLimitMs} ms that it may, and is started anew.`;
+    const message = `${name} took longer over a batch than the ${timeLimitMs} ms that it may, and is started again.`;
     this.#supervisor.replace(new EngineFailure(message));
   }
 

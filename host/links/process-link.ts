@@ -33,7 +33,7 @@ export class ProcessLink<Info, Message extends { type: string }, Command> implem
 
   /**
    * @param owner whose process it is, as a sentence says it
-   * @param beatMs how often the process looks whether there is something to tell of the heartbeat; 0: never
+   * @param beatMs how often the process checks whether there is a change of the heartbeat to report; 0: never
    * @throws what the system says where it has no room for a process
    */
   constructor(
@@ -122,9 +122,9 @@ export class ProcessLink<Info, Message extends { type: string }, Command> implem
 
 function howEnded(code: number | null, signal: NodeJS.Signals | null): string {
   if (signal === null) return `ended unexpectedly with exit code ${code}.`;
-  const hint = signal === 'SIGKILL' ? '; where nobody sent it, the system did for want of memory' : '';
+  const hint = signal === 'SIGKILL' ? '; if no user sent it, the system did for want of memory' : '';
   return `was ended by ${signal}${hint}.`;
 }
 
-/** URL of the module that a worker's process runs: a file beside this one, also where both are bundled. */
+/** URL of the module that a worker's process runs: a file next to this one, also where both are bundled. */
 const workerProcessScript = (): URL => new URL('./worker-process.js', import.meta.url);

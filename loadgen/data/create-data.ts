@@ -39,7 +39,7 @@ export function createData({ data, arrivals }: FullBenchOptions, scale: TokenSca
         const { dataset } = readTrace(file, seed, scale);
         if (dataset === null) {
           throw new InputError(
-            `The trace ${file} has no prompts and no lengths: give other data beside its times.`,
+            `The trace ${file} has no prompts and no lengths: give other data together with its times.`,
           );
         }
         return dataset;

@@ -34,7 +34,7 @@ export interface CheckedPair<Place extends TensorPlace> extends TensorPair<Place
   rank: number;
 }
 
-/** What an adapter's file says of a pair, beside its tensors. */
+/** What an adapter's file says of a pair, besides its tensors. */
 export interface PairSettings {
   rank: number;
   /** Says where the rank comes from: 'adapter_config.json'. */
@@ -44,7 +44,7 @@ export interface PairSettings {
 /**
  * Tensors by module and layer.
  * @param parts what the file calls both matrices
- * @throws CheckpointError for a tensor that is there twice or has no other beside it, and for none at all
+ * @throws CheckpointError for a tensor that is there twice or lacks its counterpart, and for none at all
  */
 export function pairsOf<Place extends TensorPlace>(
   file: string,
@@ -65,7 +65,7 @@ export function pairsOf<Place extends TensorPlace>(
   return [...pairs.values()].map(({ place, A, B }) => {
     if (A !== undefined && B !== undefined) return { place, A, B };
     const [found, missing] = A !== undefined ? [A, parts.B] : [B!, parts.A];
-    throw new CheckpointError(`${file}: tensor ${found.name} has no ${missing} beside it.`);
+    throw new CheckpointError(`${file}: tensor ${found.name} has no ${missing} to go with it.`);
   });
 }
 

@@ -43,7 +43,7 @@ export class LoraTensorsError extends SkeinError {
  *   lora_config   [module, layer, D]        lora_weights   | A: D x in | B: out x D | 0 ... |
  *                 [module, layer, D]                       | A: D x in | B: out x D         |
  *
- * The arrays are copied, unless they lie in shared memory, which whoever sends it leaves as it is.
+ * The arrays are copied, unless they lie in shared memory, which its sender must not change.
  * @throws LoraTensorsError that names tensor, row, expected and found.
  */
 export function* loraTensorsInParts(
@@ -174,7 +174,9 @@ const PARTS = new Map<ModuleId, readonly ModuleId[]>([
   [MODULE_IDS.mlp_gate_up, [MODULE_IDS.mlp_h_to_4h, MODULE_IDS.mlp_gate]],
 ]);
 
-/** Refuses rows that change the same rows of a weight: a module twice, or a stacked module beside a part of it. */
+/**
+ * Refuses rows that change the same rows of a weight: a module twice, or a stacked module and a part of it.
+ */
 function refuseOverlaps(places: readonly Place[]): void {
   const rowOf = new Map<string, number>();
   for (const [row, { module, layer }] of places.entries()) {
@@ -207,7 +209,7 @@ function moduleLayer(row: number, { module, layer, rank, shape }: Place, values:
   }
   for (let i = endOfB; i < values.length; i++) {
     if (values[i] === 0) continue;
-    throw refuse(i, `0 behind the ${endOfB} elements of ${moduleName(module)} at rank ${rank}`);
+    throw refuse(i, `0 after the ${endOfB} elements of ${moduleName(module)} at rank ${rank}`);
   }
   const part = (begin: number, end: number) =>
     values.buffer instanceof SharedArrayBuffer ? values.subarray(begin, end) : values.slice(begin, end);

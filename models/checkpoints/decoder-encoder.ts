@@ -47,7 +47,7 @@ export function asEncoder(config: ConfigFields, name: string, model: ModelConfig
   const kind = kindOf(config, name, sentences);
   if (kind === null) {
     if (attendsBothWays(config))
-      throw config.error(BOTH_WAYS, 'false: a token that is written sees none behind it');
+      throw config.error(BOTH_WAYS, 'false: a token that is written sees none after it');
     return model;
   }
   if (GENERATES_ONLY.has(architecture))
@@ -94,7 +94,8 @@ function scoreHead(
       pooling: 'last',
       layers: [],
       out: { tensor: 'score', biased: false },
-      // transformers tells padding by its token alone, so that it takes a text's own for padding too.
+      // transformers recognizes padding by its token alone, so it takes the same token in a text for padding
+      // too.
       ...(padTokenId !== null && { padding: padTokenId }),
       ...instruction,
     });

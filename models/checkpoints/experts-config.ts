@@ -37,7 +37,10 @@ export interface ExpertFields {
   choiceBias?: true | string;
   /** Each expert has a factor on its shares. */
   shareScales?: true;
-  /** n_group and topk_group are read, and groups count by so many of their experts; absent: all experts must be of one group. */
+  /**
+   * n_group and topk_group are read, and a group counts by its best 1 or 2 experts; absent: all experts must
+   * be of one group.
+   */
   groups?: { top: 1 | 2 };
   /** routed_scaling_factor is read; absent: it must be 1. */
   hasFactor?: true;
@@ -63,9 +66,13 @@ const OTHERWISE: readonly (readonly [key: string, harmless: readonly unknown[], 
   ['n_group', [0, 1], 'absent: groups of experts are not supported'],
   ['routed_scaling_factor', [1], 'absent or 1: no other factor on the sum of the experts is supported'],
   ['swiglu_limit', [], 'absent: experts whose gates are clamped are not supported'],
-  ['first_k_dense_replace', [0], '0: layers with one MLP beside layers with experts are not supported'],
-  ['num_dense_layers', [0], '0: layers with one MLP beside layers with experts are not supported'],
-  ['decoder_sparse_step', [1], '1: layers with one MLP beside layers with experts are not supported'],
+  [
+    'first_k_dense_replace',
+    [0],
+    '0: layers with one MLP together with layers with experts are not supported',
+  ],
+  ['num_dense_layers', [0], '0: layers with one MLP together with layers with experts are not supported'],
+  ['decoder_sparse_step', [1], '1: layers with one MLP together with layers with experts are not supported'],
 ];
 
 /** Those that a family reads. */
@@ -209,7 +216,7 @@ function refuseOthers(config: ConfigFields, name: string, fields: ExpertFields):
   if (dense !== undefined && !(Array.isArray(dense) && dense.length === 0)) {
     throw config.error(
       'mlp_only_layers',
-      'empty: layers with one MLP beside layers with experts are not supported',
+      'empty: layers with one MLP together with layers with experts are not supported',
     );
   }
 }

@@ -12,7 +12,7 @@ import { behindDense, oneOfEach } from './expert-layers.js';
 import { checkExperts, type ExpertFields } from './experts-config.js';
 import type { GgufKeys } from './gguf-keys.js';
 
-/** Width of the MLP beside experts, which Granite 4 has. */
+/** Width of the MLP next to the experts, which Granite 4 has. */
 export const SHARED_WIDTH = 'expert_shared_feed_forward_length';
 
 /** Keys of experts that are computed in another way where a family does not read them, each with the values that change nothing. */
@@ -25,13 +25,21 @@ const OTHERWISE: readonly (readonly [key: string, harmless: readonly number[], e
   ['expert_latent_length', [0], '0 (experts of a width of their own are not supported)'],
   ['moe_latent_size', [0], '0 (experts of a width of their own are not supported)'],
   ['expert_weights_scale', [0, 1], '1 (no other factor on the sum of the experts is supported)'],
-  ['leading_dense_block_count', [0], '0 (layers with one MLP beside layers with experts are not supported)'],
+  [
+    'leading_dense_block_count',
+    [0],
+    '0 (layers with one MLP together with layers with experts are not supported)',
+  ],
   [
     'interleave_moe_layer_step',
     [0, 1],
-    '1 (layers with one MLP beside layers with experts are not supported)',
+    '1 (layers with one MLP together with layers with experts are not supported)',
   ],
-  ['moe_every_n_layers', [0, 1], '1 (layers with one MLP beside layers with experts are not supported)'],
+  [
+    'moe_every_n_layers',
+    [0, 1],
+    '1 (layers with one MLP together with layers with experts are not supported)',
+  ],
 ];
 
 /** Name of nomic-embed v2 in GGUF, whose experts lie in some layers alone. */
@@ -124,7 +132,7 @@ type ReadFields = Pick<
   | 'besides'
 >;
 
-/** In each layer behind one without. */
+/** In each layer that follows one without. */
 function expertsOfNomic(
   keys: GgufKeys,
   architecture: string,
@@ -203,7 +211,10 @@ function widthOfMlps(keys: GgufKeys): number | undefined {
   return keys.list('feed_forward_length') === undefined ? keys.number('feed_forward_length') : undefined;
 }
 
-/** Files of Mixtral, OLMoE, Phi-MoE and Granite have no width of the experts beside that of the MLP; where others have none, it is the part of those that are used. */
+/**
+ * Files of Mixtral, OLMoE, Phi-MoE and Granite give the experts no width but that of the MLP; where others
+ * have none, it is the part of those that are used.
+ */
 function widthOf(keys: GgufKeys, architecture: string, used: number): number {
   const whole = widthOfMlps(keys) ?? 0;
   const usual = HAVE_ONE_WIDTH.has(architecture) ? whole : Math.floor(whole / used);

@@ -88,7 +88,7 @@ export function axesOfSections(
 
 /**
  * What a config.json says of RoPE: rope_parameters, or rope_scaling. In transformers rope_scaling replaces rope_parameters whole, theta
- * included, which nobody who adds a scaling by hand wants: both are taken only where they agree.
+ * included, which a user who adds a scaling by hand does not want: both are taken only where they agree.
  */
 export function givenRope(config: ConfigFields): unknown {
   const [parameters, scaling] = [config.raw('rope_parameters'), config.raw('rope_scaling')];
@@ -101,7 +101,7 @@ export function givenRope(config: ConfigFields): unknown {
     if (!agree)
       throw config.error(
         'rope_scaling',
-        'absent beside rope_parameters, where the scaling and theta stand together',
+        'absent next to rope_parameters, where the scaling and theta stand together',
       );
   }
   return parameters ?? scaling;

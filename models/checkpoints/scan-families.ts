@@ -65,7 +65,7 @@ const falconH1: DecoderFamily['read'] = (config, { numLayers, headDim, maxPositi
   // Factors stand on what projections give, of which no published model has biases.
   for (const field of ['attention_bias', 'mlp_bias', 'mamba_proj_bias', 'projectors_bias'])
     if (config.boolean(field, false))
-      throw config.error(field, 'false: biases beside factors are not supported');
+      throw config.error(field, 'false: biases together with factors are not supported');
   const expand = config.integer('mamba_expand', 1, LIMITS.width, 2);
   const expanded = expand * config.integer('hidden_size', 1, LIMITS.width);
   const width =
@@ -136,7 +136,7 @@ const NEMOTRON_EXPERTS: ExpertFields = {
 
 function nemotronExperts(config: ConfigFields, name: string, kinds: readonly string[]): ExpertsConfig {
   if ((config.raw('n_shared_experts') ?? 1) !== 1)
-    throw config.error('n_shared_experts', '1: all tokens go to one MLP beside the experts');
+    throw config.error('n_shared_experts', '1: all tokens go to one MLP besides the experts');
   if (config.raw('moe_latent_size') !== undefined)
     throw config.error('moe_latent_size', 'absent: experts of a width of their own are not supported');
   const experts = expertsOfHuggingFace(config, name, kinds.length, NEMOTRON_EXPERTS);

@@ -27,7 +27,7 @@ export interface SentenceTransformers extends Pick<EmbeddingHead, 'normalize' | 
 /** Numbers that modules of a folder's modules.json usually have. */
 const MODULE_NUMBERS = [1, 2, 3, 4] as const;
 
-/** Files beside config.json. modules.json names the folders of the modules. */
+/** Files next to config.json. modules.json names the folders of the modules. */
 export const SENTENCE_TRANSFORMERS_FILES: readonly string[] = [
   'modules.json',
   'sentence_bert_config.json',
@@ -92,7 +92,7 @@ function modulesOf(directory: string, hiddenSize: number, usual: EmbeddingHead['
     const kind = kindOf(type);
     if (modules.normalize && kind !== 'Normalize') {
       throw new CheckpointError(
-        `${file}: the module ${type} stands behind Normalize, which should be the last.`,
+        `${file}: the module ${type} stands after Normalize, which should be the last.`,
       );
     }
     if (kind === 'Transformer') continue;

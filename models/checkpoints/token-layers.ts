@@ -6,7 +6,9 @@ import { LIMITS } from './config-fields.js';
 import { type RawTensor, refuseShape } from './raw-tensor.js';
 import { readSafetensors } from './safetensors.js';
 
-/** Files of layers over the rows of tokens, beside those of the model itself: its weight and bias each. */
+/**
+ * Files of layers over the rows of tokens, besides those of the model itself: the weight and bias of each.
+ */
 export const TOKEN_LAYER_FILES = Object.values(TOKEN_LAYERS).map((name) => `${name}.safetensors`);
 
 const PARTS = ['weight', 'bias'];
@@ -27,7 +29,7 @@ export function readTokenLayers(
   if (first === undefined) return undefined;
   if (pooling !== 'cls') {
     throw new CheckpointError(
-      `${first.file}: layers over tokens are supported beside the pooling cls; this model has ${pooling}.`,
+      `${first.file}: layers over tokens are supported with the pooling cls; this model has ${pooling}.`,
     );
   }
   const width = vectors.find(({ name }) => name.endsWith('.weight'))?.shape[0] ?? null;

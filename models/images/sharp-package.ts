@@ -5,7 +5,7 @@ import { PictureDecoderError } from './picture-error.js';
 export const SHARP_PACKAGE = { sharp: '^0.35.5' } as const;
 
 const MISSING =
-  'Pictures are decoded by a package that is not here: "npm install sharp" beside your program installs it.';
+  'Pictures are decoded by a package that is not here: "npm install sharp" in the folder of your program installs it.';
 
 /** What is called of sharp. */
 export interface Sharp {
@@ -28,7 +28,7 @@ export interface SharpPicture {
   flop(): SharpPicture;
   /** Mirrors it up and down. */
   flip(): SharpPicture;
-  /** Turns it clockwise, behind what mirrors it. */
+  /** Turns it clockwise, after any mirroring. */
   rotate(degrees: 90 | 180 | 270): SharpPicture;
   pipelineColourspace(space: string): SharpPicture;
   toColourspace(space: string): SharpPicture;
@@ -56,7 +56,7 @@ export function loadSharp(require: ReturnType<typeof createRequire> | null): Sha
     sharp = require('sharp') as Sharp;
   } catch (error) {
     throw new PictureDecoderError(
-      'The package that decodes pictures does not load: "npm install sharp" beside your program installs the one for this machine.',
+      'The package that decodes pictures does not load: "npm install sharp" in the folder of your program installs the one for this machine.',
       { cause: error },
     );
   }

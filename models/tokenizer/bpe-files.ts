@@ -4,7 +4,7 @@ import { preTokenization } from './gguf-pre-tokenizers.js';
 import { byteLevelJson } from './made-tokenizer-json.js';
 import type { AddedTokenJson } from './tokenizer-json.js';
 
-/** Files of a byte-level BPE in GPT-2's form, and those beside it that name its added tokens. */
+/** Files of a byte-level BPE in GPT-2's form, and those next to it that name its added tokens. */
 export interface BpeFiles {
   /** Names vocab.json in errors. */
   file: string;
@@ -36,7 +36,7 @@ export function tokenizerFromBpeFiles(files: BpeFiles): Omit<TokenizerFiles, 'ch
   const kind = Object.hasOwn(CLASSES, name) ? CLASSES[name]! : undefined;
   if (kind === undefined) {
     throw new CheckpointError(
-      `${file}: is read beside a tokenizer_config.json whose tokenizer_class is one of ${Object.keys(CLASSES).join(', ')}, found ${name.slice(0, 100)}; a tokenizer.json needs none.`,
+      `${file}: is read together with a tokenizer_config.json whose tokenizer_class is one of ${Object.keys(CLASSES).join(', ')}, found ${name.slice(0, 100)}; a tokenizer.json needs none.`,
     );
   }
   if (config.add_prefix_space === true)
@@ -65,7 +65,7 @@ function mergesOf({ file, merges }: BpeFiles): [string, string][] {
     if (line === '' || (i === 0 && line.startsWith('#version'))) return [];
     const [left, right, ...more] = line.split(' ');
     if (!left || !right || more.length > 0)
-      throw new CheckpointError(`${file}: line ${i + 1} of merges.txt beside it should have two symbols.`);
+      throw new CheckpointError(`${file}: line ${i + 1} of merges.txt next to it should have two symbols.`);
     return [[left, right]];
   });
 }
@@ -80,7 +80,7 @@ function addedTokens(
   const tokens = new Map<string, AddedTokenJson>();
   const add = (content: unknown, id: unknown, fields: JsonObject) => {
     if (typeof content !== 'string' || !Number.isInteger(id) || (id as number) < 0)
-      throw new CheckpointError(`${file}: an added token of the files beside it has no text or no id.`);
+      throw new CheckpointError(`${file}: an added token of the files next to it has no text or no id.`);
     tokens.set(content, { ...fields, content, id: id as number, normalized: fields.normalized === true });
   };
   for (const [id, entry] of Object.entries(listed))

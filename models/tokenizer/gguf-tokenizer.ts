@@ -88,7 +88,7 @@ function bpeTokenizer(metadata: GgufMetadata, vocabulary: Vocabulary): BuiltToke
   if (words === null) {
     throw new CheckpointError(
       `${metadata.file}: the pre-tokenizer tokenizer.ggml.pre '${name}' is not known; put the model's ` +
-        `tokenizer.json beside the file. Known are ${knownPreTokenizers.join(', ')}.`,
+        `tokenizer.json next to the file. Known are ${knownPreTokenizers.join(', ')}.`,
     );
   }
   const added = addedTokens(metadata, vocabulary);

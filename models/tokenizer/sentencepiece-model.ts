@@ -52,10 +52,10 @@ export function tokenizerFromSentencePiece(
   const kind = numberOf(trainer, 3) ?? 1;
   if (kind !== BPE)
     throw fail(
-      'holds a SentencePiece model of the kind unigram, word or char; put the tokenizer.json of the model beside it',
+      'holds a SentencePiece model of the kind unigram, word or char; put the tokenizer.json of the model next to it',
     );
   if ((bytesOf(normalizer, 2)?.length ?? 0) > 0 || (numberOf(normalizer, 4) ?? 1) !== 0)
-    throw fail('normalizes texts by rules of its own; put the tokenizer.json of the model beside it');
+    throw fail('normalizes texts by rules of its own; put the tokenizer.json of the model next to it');
   const hasPrefix = (numberOf(normalizer, 3) ?? 1) !== 0;
   return made(pieces as Piece[], trainer, hasPrefix ? (legacy ? 'each' : 'first') : 'none');
 }

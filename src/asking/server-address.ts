@@ -28,11 +28,12 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'it did not answer in time',
   UND_ERR_CONNECT_TIMEOUT: 'it did not answer in time',
   DEPTH_ZERO_SELF_SIGNED_CERT:
-    'nobody vouches for its certificate; NODE_EXTRA_CA_CERTS=FILE makes it trusted',
-  SELF_SIGNED_CERT_IN_CHAIN: 'nobody vouches for its certificate; NODE_EXTRA_CA_CERTS=FILE makes it trusted',
+    'no known authority vouches for its certificate; NODE_EXTRA_CA_CERTS=FILE makes it trusted',
+  SELF_SIGNED_CERT_IN_CHAIN:
+    'no known authority vouches for its certificate; NODE_EXTRA_CA_CERTS=FILE makes it trusted',
 };
 
-/** Tells in words why a server could not be reached. */
+/** Describes in words why a server could not be reached. */
 export function connectionProblem(error: unknown): string {
   const { name, message, cause } = error as Error & { cause?: { code?: string; message?: string } };
   if (name === 'TimeoutError') return 'it did not answer in time.';

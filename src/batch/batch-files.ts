@@ -39,7 +39,7 @@ export async function readAnswered(path: string): Promise<Answered> {
       path,
       (line) =>
         new BatchFileError(
-          `${path} has a line ${line} that is no answer of a batch; name another file, or take --restart to write it anew.`,
+          `${path} has a line ${line} that is no answer of a batch; name another file, or take --restart to write it again.`,
         ),
     );
   } catch (error) {
@@ -48,7 +48,10 @@ export async function readAnswered(path: string): Promise<Answered> {
   }
 }
 
-/** The answers in a file; a torn last line does not count. @param foreign returns the error of a line that is none; the first is 1 */
+/**
+ * The answers in a file; a torn last line does not count.
+ * @param foreign returns the error of a line that is no answer; the first is 1
+ */
 export async function answeredIn(
   source: string | AsyncIterable<Buffer>,
   foreign: (line: number) => Error,
@@ -66,7 +69,10 @@ export async function answeredIn(
   return answered;
 }
 
-/** A line's answer; null: the line is none of a batch's. A custom_id of null answers an input line without one. */
+/**
+ * A line's answer; null: the line is not one of a batch. A custom_id of null answers an input line without
+ * one.
+ */
 function answerOf(bytes: Buffer): { customId: string | null; isAnswer: boolean; usage: BatchUsage } | null {
   try {
     const value: unknown = JSON.parse(bytes.toString('utf8'));

@@ -38,7 +38,7 @@ export async function planBatch(
   }
   for (const customId of strange) {
     throw new BatchFileError(
-      `${output} has the answer to ${JSON.stringify(customId)}, which ${input} does not ask; name another file, or take --restart to write it anew.`,
+      `${output} has the answer to ${JSON.stringify(customId)}, which ${input} does not ask; name another file, or take --restart to write it again.`,
     );
   }
   return plan;

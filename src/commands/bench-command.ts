@@ -66,7 +66,7 @@ function defineLoad(command: Command): void {
   const arrivals = ['poisson', 'constant', 'gamma', 'burst', 'ramp', 'max'];
   command
     .option('--quick', 'ten seconds (or --duration): tokens/s of one client, of 8, and of prompts')
-    .option('--concurrency <N>', 'a closed loop: so many requests at once (default: 8)')
+    .option('--concurrency <N>', 'a closed loop: the number of requests at once (default: 8)')
     .option('--rate <R>', 'an open loop: requests a second, Poisson unless --arrivals says otherwise')
     .addOption(new Option('--arrivals <KIND>', 'how an open loop spreads them').choices(arrivals))
     .option('--burstiness <SHAPE>', 'shape of gamma arrivals: 1 is Poisson, less is burstier')
@@ -77,7 +77,7 @@ function defineLoad(command: Command): void {
       '--trace <FILE>',
       'times of a recorded load: JSON lines or CSV with a header (Mooncake, Azure, BurstGPT)',
     )
-    .option('--speed <X>', 'play a trace so many times as fast')
+    .option('--speed <X>', 'play a trace X times as fast')
     .option('--requests <N>', 'requests of a run (default: 100 without --duration)')
     .option('--duration <S>', 'seconds in which requests are issued')
     .option('--max-duration <S>', 'a run is cut off after it (default: 600)')

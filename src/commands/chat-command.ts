@@ -11,7 +11,7 @@ ${chatHelp()
   .map((line) => `  ${line}`)
   .join('\n')}
 
-Conversations are kept in ~/.local/state/skein/chats, and your messages for the arrow keys in chat-history.jsonl beside it
+Conversations are kept in ~/.local/state/skein/chats, and your messages for the arrow keys in chat-history.jsonl next to it
 (set XDG_STATE_HOME, or SKEIN_STATE_DIR for the folder), at most 200 and 1000, in files that only you can read; --no-history
 keeps none. If stdin is not a terminal, each line of stdin is a message, answers go to stdout as the model wrote them, and nothing is
 kept but a chat that is resumed.

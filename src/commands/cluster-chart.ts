@@ -57,7 +57,7 @@ function headOf(load: ClusterLoad): string[] {
   ];
   return [
     `${counted(workers, 'worker')} with ${blocks} blocks of ${tokensPerBlock} tokens and ${counted(maxActiveRequests, 'place')}; ${pace.iterationMs} ms an iteration, ${pace.contextTokenMs} ms a prompt token, ${pace.generationMs} ms a token`,
-    `${counted(requests, 'request')}, ${rate} a second, in conversations of ${counted(turns, 'turn')} with ${ownTokens} + ${newTokens} tokens behind one of ${counted(prefixes, 'beginning')} of ${prefixTokens}`,
+    `${counted(requests, 'request')}, ${rate} a second, in conversations of ${counted(turns, 'turn')} with ${ownTokens} + ${newTokens} tokens after one of ${counted(prefixes, 'beginning')} of ${prefixTokens}`,
     ...(befalls.length === 0 ? [] : [`${befalls.join(', ')}; ${restartSeconds} s to start again`]),
   ];
 }

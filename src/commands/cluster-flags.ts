@@ -125,7 +125,7 @@ function checkTogether(load: ClusterLoad): void {
   const { ownTokens, turns, pace } = load;
   if (rollingUpdate >= workers && rollingUpdate > 0) {
     throw new UsageError(
-      `--rolling-update is ${rollingUpdate}; with --workers ${workers} it must be at most ${workers - 1}, so that somebody is there.`,
+      `--rolling-update is ${rollingUpdate}; with --workers ${workers} it must be at most ${workers - 1}, so that one worker is left.`,
     );
   }
   if (pace.iterationMs + pace.generationMs === 0) {

@@ -35,9 +35,12 @@ import { type OpenServer, openServer } from './open-server.js';
 import { checkLogFile, drained, end, filesFolder, untilSignal } from './server-life.js';
 import { allowedHosts, readSecurity } from './server-security.js';
 
-/** Milliseconds of a worker's silence after which it is asked whether it is there: workers tell of themselves every second. */
+/**
+ * Milliseconds of a worker's silence after which it is asked whether it is there: workers report every
+ * second.
+ */
 const PROBE_AFTER_MS = 1_500;
-/** A worker tells every second what it has. */
+/** A worker reports every second what it has. */
 const UNTOLD_AFTER_MS = 5_000;
 
 /** Runs skein gateway until SIGTERM or SIGINT. @throws UsageError, ListenError; an Error where the queue cannot be used */
@@ -66,7 +69,7 @@ export async function gateway(given: Config): Promise<void> {
         shared,
         ...(shared === null ? {} : { quotaRecords: await NatsQuotaRecords.open(shared.quotas, id) }),
         starting: () => (learned === null ? [] : learned.starting),
-        isLooking: 'no worker has been heard of yet',
+        isLooking: 'no worker has reported yet',
         isRouted: config.routing === 'cache',
         targets: targetsOf(config),
         poolWeights: weights,
@@ -127,11 +130,11 @@ async function serveQueue(
   if (!(await drained(servers, config.drainTimeoutSeconds * 1000))) {
     tellTerminal(`some answers took longer than ${config.drainTimeoutSeconds} s and are cut off`);
   }
-  // Another gateway goes on with what is made in the background.
+  // Another gateway continues what is made in the background.
   await tasks?.leave();
   await end(servers, repository, flush, null);
   atGateway.close();
-  // Workers are told of what nobody waits for any more.
+  // Sends workers the ends of requests that are no longer awaited.
   await queue.nc.flush().catch(() => {});
 }
 

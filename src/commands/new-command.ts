@@ -4,7 +4,7 @@ import { helpBehind } from '../terminal/help.js';
 const NEW_HELP = `
 What there is, in TypeScript, with about 60 lines each:
   chat     a chat in the terminal, with functions that the model may call, and what was said kept in a file
-  server   a server with a route of its own, and OpenAI's API beside it
+  server   a server with a route of its own next to OpenAI's API
   rag      answers from texts of yours: passages found by meaning, and an object of a schema
 
 DIR is made; it may be there if it is empty. Then: cd DIR, npm install, npm start.

@@ -89,10 +89,10 @@ function open(enginePath: string, ranks: RanksOptions, optionalParams: Sizes, na
     sendResponse: () => {},
     onStateChange: (state, failure) => {
       if (state === 'running') tell(`${name} is ready`);
-      if (state === 'restarting') tell(`the group is started anew: ${failure?.message ?? 'it has ended.'}`);
+      if (state === 'restarting') tell(`the group is started again: ${failure?.message ?? 'it has ended.'}`);
     },
     onError: ({ message }) => {
-      // Why the group is started anew, or is not, is told elsewhere.
+      // Whether the group is restarted, and why, is reported elsewhere.
       if (message !== manager.failure?.message) tell(message);
     },
     ranks,

@@ -44,7 +44,7 @@ export async function serve(config: Config): Promise<void> {
       throw new UsageError(`--model-repository is ${folder}, and there is no such folder.`);
   }
   if (config.modelsDir !== undefined) {
-    // Read again at each request for a model: what is wrong with them is told here.
+    // Read again at each request for a model: faults in them are reported here.
     hubSettings();
     makeModelsDir(config.modelsDir);
   }
@@ -71,13 +71,13 @@ async function serveUntilSignal(config: Config, keysAndOrigins: ServerSecurity):
   process.stdout.write(greeting(running, repository, server.url, grpc?.url ?? null, config.modelsDir));
   if (security.apiKeys.count === 0 && !isLoopbackName(new URL(server.url).hostname)) {
     process.stderr.write(
-      'skein: whoever reaches this address may use it, from other machines too; --api-key-file or --api-key asks for a key\n',
+      'skein: anyone who reaches this address may use it, from other machines too; --api-key-file or --api-key asks for a key\n',
     );
   }
   for (const { entry, loaded: model } of running) {
     if (model.kind !== 'generator' || !model.kvEvents?.isOpen) continue;
     process.stderr.write(
-      `skein: the tokens of all prompts of ${entry.name} go unencrypted to whoever reads the events of its KV cache (${model.kvEvents.address}), on other machines too; --kv-events-curve-key-file encrypts them\n`,
+      `skein: the tokens of all prompts of ${entry.name} go unencrypted to anyone who reads the events of its KV cache (${model.kvEvents.address}), on other machines too; --kv-events-curve-key-file encrypts them\n`,
     );
   }
   const failure = await Promise.race([signalled, ...(config.exitOnFailure ? [failed] : [])]);
@@ -93,7 +93,10 @@ async function serveUntilSignal(config: Config, keysAndOrigins: ServerSecurity):
   await end(servers, repository, flush, failure);
 }
 
-/** Loads the models, tells clients meanwhile that it does, and then answers them. @throws ListenError, and what keeps a model from being loaded */
+/**
+ * Loads the models, reports that to clients meanwhile, and then answers them.
+ * @throws ListenError, and what keeps a model from being loaded
+ */
 async function openLoaded(
   config: Config,
   security: Parameters<typeof openServer>[2],
@@ -163,7 +166,7 @@ function aboutTheDemo(): string[] {
   const isCheckout = existsSync(join(packageRoot(), 'src'));
   const serve = isCheckout ? 'npm start --' : 'npx skein serve';
   return [
-    '  this is the demo model that comes with skein: it tells little stories, offline, and knows nothing else',
+    '  this is the demo model that comes with skein: it writes little stories, offline, and knows nothing else',
     `  for a real one: ${serve} --model HuggingFaceTB/SmolLM2-135M-Instruct (or a folder, or a GGUF file)`,
   ];
 }

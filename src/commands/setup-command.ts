@@ -17,7 +17,7 @@ All are put into the cache of skein (SKEIN_CACHE_DIR); a project's own package g
 
 export function setupCommand(): Command {
   const command = new Command('setup')
-    .description('install what an executor, a backend or tracing needs beside this package')
+    .description('install what an executor, a backend or tracing needs besides this package')
     .argument('<WHAT>', 'tensorflow, onnx, nats, tracing or zeromq')
     .option(
       '--from <PATH>',
@@ -28,7 +28,7 @@ export function setupCommand(): Command {
       '--package <NAME>',
       'tensorflow: tfjs-node-gpu, or tfjs-node in its place (default: tfjs-node-gpu)',
     )
-    .option('--force', 'make it anew where it is there')
+    .option('--force', 'make it again where it is there')
     .option('--quiet', 'say nothing but where it lies')
     .option('--json', 'print folder and versions as JSON');
   return helpBehind(command, SETUP_HELP).action(async (what: string, flags: SetupFlags) => {

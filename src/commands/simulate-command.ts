@@ -34,7 +34,7 @@ Many workers, with --workers: --routing says who decides where a request goes.
   queue                     it waits until a worker asks for it: skein gateway --routing any and skein work
   queue-cache               it waits until a worker has room, and goes to the one of these where it costs least:
                             skein gateway --routing cache
-  cache                     a router that hears what the workers' caches hold sends it where it costs least
+  cache                     a router that receives what the workers' caches hold sends it where it costs least
 
   skein simulate --workers 8 --rate 8 --requests 3000 --prefixes 40 --deaths 3
 
@@ -51,7 +51,7 @@ export function simulateCommand(): Command {
     .argument('[FILE.json]', 'policy, pool and requests')
     .option('--json', 'print every iteration, or what the batcher did, as JSON instead of a chart')
     .option('--batcher <CONFIG>', "in place of FILE.json: a model's folder, its config file, or JSON")
-    .option('--workers <N>', 'in place of FILE.json: so many workers behind a router, or a work queue')
+    .option('--workers <N>', 'in place of FILE.json: N workers of a router or a work queue')
     .option('--rate <N>', 'requests a second; default 1000, with --workers 1 for each of them')
     .addOption(
       new Option(
@@ -93,7 +93,7 @@ export function simulateCommand(): Command {
       `microseconds for each message of a worker; default ${us('messageMs')}`,
     )
     .option('--deaths <N>', 'workers that die at random times; default 0')
-    .option('--rolling-update <N>', 'replace all workers, so many at once; default: none')
+    .option('--rolling-update <N>', 'replace all workers, N at once; default: none')
     .option('--restart-seconds <N>', 'time until a worker is there again; default 30')
     .option('--seed <N>', 'of what is drawn: one seed gives the same run again; default 1');
   return helpBehind(command, SIMULATE_HELP).action(async (path: string | undefined, flags: SimulateFlags) => {

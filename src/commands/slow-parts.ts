@@ -64,7 +64,7 @@ function ofTypes({ layerTypes, weights }: SpeedFacts): string[] {
 }
 
 function roomText({ cacheTokens, weightBytes }: SpeedFacts): string {
-  return `The free memory leaves room for ${cacheTokens} tokens beside ${(weightBytes / 1e9).toFixed(1)} GB of weights: requests wait for each other, or the model does not start.`;
+  return `The free memory leaves room for ${cacheTokens} tokens besides ${(weightBytes / 1e9).toFixed(1)} GB of weights: requests wait for each other, or the model does not start.`;
 }
 
 const asClause = (reason: string) => reason.replace(/\.$/, '');

@@ -4,7 +4,7 @@ import { allCommands, type CompletionCommand, type CompletionValue } from './tre
 export function zshCompletion(root: CompletionCommand): string {
   const commands = allCommands(root);
   return `#compdef ${root.name}
-# Completion of ${root.name} for zsh: eval "$(${root.name} completion zsh)", behind compinit
+# Completion of ${root.name} for zsh: eval "$(${root.name} completion zsh)", after compinit
 _${root.name}() {
   local command="" previous="\${words[CURRENT-1]}"
   local -a entries

@@ -40,7 +40,7 @@ const imageUrl = z.union(
 const storedFile = z.object({
   file_id: optional(z.string(), 'The id of a picture that was stored with POST /v1/files.'),
   file_data: optional(z.string(), 'In its place: a data: URL with base64.'),
-  filename: ignored('Accepted; a file itself tells its kind.'),
+  filename: ignored('Accepted; a file itself names its kind.'),
 });
 const USER_PART = {
   ...PART,
@@ -132,7 +132,7 @@ const ownContent = () =>
 const fieldsOfMessage = <T extends z.ZodRawShape>(fields: T) =>
   withOtherFields(z.object(fields), OTHER_MESSAGE_FIELDS);
 
-/** Arguments of a call: JSON as the model wrote it, or what it stands for. */
+/** Arguments of a call: JSON as the model wrote it, or its parsed value. */
 const args = () =>
   about(
     z

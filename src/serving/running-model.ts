@@ -54,7 +54,10 @@ export interface ModelInfo extends EngineFacts {
   sampling: SamplingDefaults;
   /** A sentence for each recommendation that is left out, since no request could have it. */
   samplingLeftOut: readonly string[];
-  /** A sentence for each thing that is computed otherwise than the model's files say: see Checkpoint.remarks. */
+  /**
+   * A sentence for each thing that is computed differently from what the model's files say: see
+   * Checkpoint.remarks.
+   */
   remarks: readonly string[];
 }
 
@@ -90,7 +93,9 @@ export interface WorkerCounts {
   loading: number;
   /** How far the foremost of these is with what it does now; null: none says. */
   fraction: number | null;
-  /** Loads that have ended well, as far as the gateway has heard, and the milliseconds that they took together. */
+  /**
+   * Loads that have ended well, as far as the gateway knows, and the milliseconds that they took together.
+   */
   loads: number;
   loadMs: number;
 }
@@ -101,14 +106,16 @@ export interface ModelStatistics<Counts extends RequestCounts, Step> {
   counts(): Counts;
   /** Requests that had run and are paused; absent where none can be. */
   paused?(): number;
-  /** What became of requests that were sent where they are cached; absent, or null: nobody sends them. */
+  /**
+   * Outcome of requests sent to the workers that have them cached; absent, or null: there is no such routing.
+   */
   routing?(): ModelRouting | null;
-  /** Prefill workers whose blocks nobody who answers can use; absent: there are no such workers. */
+  /** Prefill workers whose blocks no answering worker can use; absent: there are no such workers. */
   unusedPrefillers?(): number;
   /** Requests that engines elsewhere were given, by their fingerprints; absent: its engine is here. */
   shares?(): ReadonlyMap<string, EngineShare>;
   /** What became of pictures, and of their files; absent: it sees none here. */
-  pictures?(): PictureCounts;
+  pictures?(): Partial<PictureCounts>;
   /** Workers elsewhere that answer for the model at present; absent: it runs here. */
   workers?(): WorkerCounts;
   /** Calls the listener after each step, until the function that it returns is called. */

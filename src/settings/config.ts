@@ -142,7 +142,7 @@ function checkRanksAddresses(shared: OptionsOfAll, models: readonly ConfiguredMo
   }
 }
 
-/** @throws UsageError for options of the model repository that do nothing beside the others */
+/** @throws UsageError for options of the model repository that have no effect with the others */
 function checkRepository({
   modelRepository,
   modelControlMode,
@@ -153,7 +153,7 @@ function checkRepository({
 }: OptionsOfAll): void {
   if (loadModel?.includes('*') && loadModel.length > 1) {
     throw new UsageError(
-      `--load-model is * beside ${loadModel.length - 1} more: * loads all models, so it is expected alone.`,
+      `--load-model is * together with ${loadModel.length - 1} more: * loads all models, so it is expected alone.`,
     );
   }
   if (loadModel !== undefined && modelControlMode !== 'explicit') {

@@ -17,9 +17,9 @@ export function watchStandardOutput(): void {
     if (error.code !== 'EPIPE') {
       problem ??= `stdout cannot be written: ${WRITE_PROBLEMS[error.code ?? ''] ?? asSentence(error.message)}`;
     }
-    gone.abort(new Error(problem ?? 'Whoever read the output has gone.'));
+    gone.abort(new Error(problem ?? 'The process that read the output has gone.'));
   });
-  // Without stderr nobody can be told.
+  // Without stderr there is no place to report to.
   process.stderr.on('error', () => {});
 }
 

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { JoinedRows } from '../../callbacks/joined-rows.js';
 
-/** Turns of this thread that others have while `work` goes on. */
+/** Turns of this thread that others have while `work` is under way. */
 async function turnsWhile(work: Promise<unknown>): Promise<number> {
   let [turns, isOver] = [0, false];
   void work.then(() => {
@@ -25,7 +25,9 @@ it('copies no more than 4 MiB in one turn, in memory of its own', async () => {
   const joining = JoinedRows.of(rows);
   expect(await turnsWhile(joining)).toBeGreaterThanOrEqual(3);
   const values = (await joining).take()!;
-  expect(values).toEqual(picture);
+  expect(values).toHaveLength(picture.length);
+  // A matcher would compare four million numbers one by one.
+  expect(Buffer.from(values.buffer).equals(Buffer.from(picture.buffer))).toBe(true);
   expect(values.byteLength).toBe(values.buffer.byteLength);
   expect(values.buffer).not.toBe(picture.buffer);
 });

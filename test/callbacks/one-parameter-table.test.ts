@@ -91,7 +91,7 @@ describe('a parameter that is added to the table', () => {
     const refusal = 'napPenalty is 10; it must be a number from 0 to 9.';
     expect(() => inferenceRequestOf(1n, far)).toThrow(refusal);
     const withBeams = inferenceRequestOf(1n, { ...request, temperature: 0, beams: { width: 2 } });
-    expect(() => validate(withBeams)).toThrow('nap_penalty is refused beside beam_width');
+    expect(() => validate(withBeams)).toThrow('nap_penalty is refused together with beam_width');
   });
 
   it('crosses to a worker, and stands in the contract in JSON', async () => {

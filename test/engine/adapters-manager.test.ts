@@ -101,7 +101,7 @@ describe('a manager without it', () => {
     [{ numDeviceModuleLayer: 3 }, /numDeviceModuleLayer is 3; a page has \d+ rows/],
     [
       { deviceCachePercent: 1e-9 },
-      /deviceCachePercent is 1e-9 of \d+ bytes left beside .*; a page takes \d+ bytes/,
+      /deviceCachePercent is 1e-9 of \d+ bytes that .* leave; a page takes \d+ bytes/,
     ],
   ])('does not start with a cache that holds not a page: %j', async (peftCacheManagerConfig, why) => {
     const { manager } = start({ peftCacheManagerConfig, workerRestart: false });

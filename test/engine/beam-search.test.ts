@@ -218,7 +218,7 @@ describe('beams, several sequences and plain requests in one crowd', () => {
       return ask(id, 2 + 3 * index, 16 - (index % 5), { return_log_probs: bool(true), ...kinds[index % 3]! });
     });
 
-  /** Everything that a request was told, but for how it was cut into responses and what it took. */
+  /** Everything that a request received, but for how it was cut into responses and what it took. */
   function told(harness: LoopHarness, { requestId, inputs }: InferenceRequest) {
     if (inputs.beam_width) return beamsOf(harness, requestId);
     const results = inputs.num_return_sequences
@@ -301,14 +301,17 @@ describe('what beam search is not asked', () => {
     [{ beam_width: i32(5) }, /beam_width is 5; this engine takes at most maxBeamWidth = 4/],
     [
       { num_return_sequences: i32(2) },
-      /num_return_sequences is refused beside beam_width: a beam search answers with all of its beams/,
+      /num_return_sequences is refused together with beam_width: a beam search answers with all of its beams/,
     ],
-    [{ best_of: i32(2) }, /best_of is refused beside beam_width: a beam search answers with all/],
+    [{ best_of: i32(2) }, /best_of is refused together with beam_width: a beam search answers with all/],
     [
       { temperature: f32(0.5) },
-      /temperature is refused beside beam_width: a beam search takes the most probable tokens and draws none/,
+      /temperature is refused together with beam_width: a beam search takes the most probable tokens and draws none/,
     ],
-    [{ runtime_top_k: i32(5) }, /runtime_top_k is refused beside beam_width: .*; leave it out or make it 1/],
+    [
+      { runtime_top_k: i32(5) },
+      /runtime_top_k is refused together with beam_width: .*; leave it out or make it 1/,
+    ],
     [{ runtime_top_p: f32(0.5) }, /runtime_top_p is refused/],
     [{ runtime_min_p: f32(0.5) }, /runtime_min_p is refused/],
   ])('%o', (inputs, message) => {

@@ -218,7 +218,10 @@ const FEATURES: Readonly<Record<string, Feature>> = {
   pad_id: { inputs: () => ({ pad_id: i32(1) }), changesNothing: true },
 };
 const NAMES = Object.keys(FEATURES);
-/** Checks that differ where some output is known: known tokens count, and what belongs to the prompt was told before. */
+/**
+ * Checks that differ where some output is known: known tokens count, and what belongs to the prompt was
+ * reported before.
+ */
 const BESIDE_KNOWN: Readonly<Record<string, Shows>> = {
   min_length: ({ whole }) => expect(whole.tokens.length + KNOWN.length).toBeGreaterThanOrEqual(8),
   return_context_logits: ({ whole }) => expect(whole.contextLogits).toBeNull(),
@@ -339,7 +342,7 @@ describe('two features of one request', () => {
       const { error } = outcome.whole;
       const [a, b] = names as [string, string?];
       if (b !== undefined && isRefused(a, b)) {
-        expect(error, place).toMatch(/^\S+ is refused beside \S+: [^.]+\.$/);
+        expect(error, place).toMatch(/^\S+ is refused together with \S+: [^.]+\.$/);
         for (const name of names) expect(error, place).toContain(namesOf(name));
         continue;
       }

@@ -340,7 +340,7 @@ describe('what cannot be known of a request', () => {
     [
       'a token outside the vocabulary',
       knownOutputs([[1, 100]]),
-      'known_output_ids holds 100 at [0, 1]; tokens are from 0 to 99, and -1 behind the last one of a row.',
+      'known_output_ids holds 100 at [0, 1]; tokens are from 0 to 99, and -1 after the last one of a row.',
     ],
     [
       'more tokens than the request generates',
@@ -350,12 +350,12 @@ describe('what cannot be known of a request', () => {
     [
       'tokens behind the end',
       { ...knownOutputs([[1, END, 2]]), end_id: i32(END) },
-      `known_output_ids goes on behind end_id = ${END} at [0, 1]; with end_id a sequence has ended.`,
+      `known_output_ids goes on after end_id = ${END} at [0, 1]; with end_id a sequence has ended.`,
     ],
     [
       'tokens behind the padding',
       knownOutputs([[1, -1, 2]]),
-      'known_output_ids holds 2 at [0, 2]; behind the first -1 of a row there is nothing else.',
+      'known_output_ids holds 2 at [0, 2]; after the first -1 of a row there is nothing else.',
     ],
     [
       'rows wider than any answer',
@@ -375,12 +375,12 @@ describe('what cannot be known of a request', () => {
     [
       'beams',
       { ...knownOutputs([[1]]), beam_width: i32(2) },
-      'known_output_ids is refused beside beam_width: which beams go on is not known from their tokens; leave it out, and the search begins anew.',
+      'known_output_ids is refused together with beam_width: which beams go on is not known from their tokens; leave it out, and the search begins again.',
     ],
     [
       'the best of several',
       { ...knownOutputs([[1]]), best_of: i32(2), streaming: bool(false) },
-      'best_of is refused beside known_output_ids: which sequences are the best is told by the log-probs of all their tokens, and those of known ones are not.',
+      'best_of is refused together with known_output_ids: which sequences are the best is told by the log-probs of all their tokens, and those of known ones are not.',
     ],
     [
       'a sequence beyond the longest',

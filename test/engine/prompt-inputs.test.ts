@@ -301,7 +301,7 @@ describe('pictures', () => {
     [
       'positions beside grids',
       positions(0, 1, 2, 3, 4, 5, 6, 7, 9),
-      'position_ids is given beside image_grids',
+      'position_ids is given together with image_grids',
     ],
   ])('are refused with %s', (_, wrong, sentence) => {
     const { prompt, inputs } = promptOf([5, 6], { name: 1, rows: 2, columns: 3 }, [7]);

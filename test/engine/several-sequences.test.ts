@@ -262,11 +262,11 @@ describe('what cannot be asked of several sequences', () => {
     [{ num_return_sequences: i32(3), best_of: i32(2) }, /best_of is 2; num_return_sequences asks for 3/],
     [
       { best_of: i32(2) },
-      /best_of is refused beside streaming: which sequences are the best is known at their end only/,
+      /best_of is refused together with streaming: which sequences are the best is known at their end only/,
     ],
     [
       { num_return_sequences: i32(2), return_generation_logits: bool(true) },
-      /return_generation_logits is refused beside num_return_sequences: the logits of several sequences are not returned/,
+      /return_generation_logits is refused together with num_return_sequences: the logits of several sequences are not returned/,
     ],
     [{ num_return_sequences: i32(9) }, /9 sequences are asked for; an iteration takes at most 8/],
     [

@@ -309,7 +309,7 @@ describe('options', () => {
         sendResponse: undefined,
         pollStopSignals: () => new Set(),
       },
-      /pollStopSignals is given beside callbackModule/,
+      /pollStopSignals is given together with callbackModule/,
     ],
     [
       'a window',

@@ -98,7 +98,7 @@ describe('knownOutputIds that cannot be', () => {
     [null, 'knownOutputIds is null; lists of tokens are expected, one for each sequence.'],
     [
       [[1000]],
-      'known_output_ids holds 1000 at [0, 0]; tokens are from 0 to 99, and -1 behind the last one of a row.',
+      'known_output_ids holds 1000 at [0, 0]; tokens are from 0 to 99, and -1 after the last one of a row.',
     ],
   ])('%j: are refused with one sentence', async (lists, message) => {
     const knownOutputIds = lists as number[][];

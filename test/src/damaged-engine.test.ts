@@ -43,7 +43,7 @@ it('a damaged engine of the cache is told of on stderr in a sentence, and built 
   expect(again).toMatchObject({ code: 0, stdout });
   expect(again.stderr).toMatch(
     new RegExp(
-      `^skein: .*weights\\.bin: the bytes of ${name} are not those that were built, the disk or a program has changed them; it is built anew\\.$`,
+      `^skein: .*weights\\.bin: the bytes of ${name} are not those that were built, the disk or a program has changed them; it is built again\\.$`,
       'm',
     ),
   );

@@ -105,7 +105,7 @@ describe('skein rank', () => {
     expect(await metric('skein:ranks_missing')).toBe(1);
     expect(server.output().stderr).toContain(`waiting for rank 1 at ${address}.`);
     const second = startRank();
-    // What the lost rank had part of goes on when the group is complete again.
+    // What the lost rank had part of continues when the group is complete again.
     for (;;) {
       const { done, value } = await reader.read();
       if (done) break;
@@ -129,7 +129,7 @@ describe('skein rank', () => {
       ...['rank', engine, '--rank', '1', '--size', '2', ...ranks, '--threads', '1000'],
       ...['--address', address, '--secret-file', secretFile],
     ]);
-    // Cores for one thread are there, and not for so many.
+    // There are enough cores for one thread, and not for 1000.
     const server = await startCli([
       ...['serve', '--port', '0', '--model', engine, '--threads', '1', '--pin-threads', 'on', ...ranks],
       ...['--ranks-address', address, '--ranks-secret-file', secretFile],
@@ -159,7 +159,7 @@ describe('skein rank', () => {
     expect(await ended).toEqual([0, null]);
     const lines = told.trim().split('\n');
     expect(lines).toHaveLength(5);
-    expect(lines[2]).toMatch(/^skein: the group is started anew: Rank 0 of 2 is gone/);
+    expect(lines[2]).toMatch(/^skein: the group is started again: Rank 0 of 2 is gone/);
     expect([lines[1], lines[3]]).toEqual(Array(2).fill('skein: rank 1 of 2 is ready'));
   });
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type SkeinProcess, startServer } from './support/skein-process.js';
 
-// Whoever reads the log may stop without closing it: a pipe that is full takes nothing more.
+// The reader of the log may stop without closing it: a pipe that is full takes nothing more.
 
 let server: SkeinProcess;
 
@@ -33,7 +33,7 @@ describe('a log that nobody reads', () => {
     stderr.resume();
     await expect.poll(() => lines().some((line) => line.includes('were dropped'))).toBe(true);
     const told = JSON.parse(lines().find((line) => line.includes('were dropped'))!);
-    expect(told).toMatchObject({ level: 40, msg: 'lines of the log were dropped: nobody read them' });
+    expect(told).toMatchObject({ level: 40, msg: 'lines of the log were dropped: no process read them' });
     const written = () => lines().filter((line) => line.includes('"msg":"request"'));
     await expect.poll(() => written().length + told.lines).toBe(900);
     expect(told.lines).toBeGreaterThan(100);

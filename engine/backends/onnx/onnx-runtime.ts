@@ -24,7 +24,7 @@ export interface OnnxTensor {
   readonly data: OnnxData;
 }
 
-/** What is told of an input or an output of a model. */
+/** What the runtime reports of an input or an output of a model. */
 export interface OnnxMetadata {
   readonly name: string;
   readonly isTensor: boolean;
@@ -68,7 +68,7 @@ export interface OnnxRuntime {
 /** Why models of ONNX cannot run here, with what would help; null: they can, as far as can be said without loading anything. */
 export function onnxProblem(): string | null {
   if (findOnnxRuntime() !== null) return null;
-  return `ONNX models need the package ${ONNX_PACKAGE}, which is not here: "skein setup onnx" installs it, or "npm install ${ONNX_PACKAGE}" beside your program.`;
+  return `ONNX models need the package ${ONNX_PACKAGE}, which is not here: "skein setup onnx" installs it, or "npm install ${ONNX_PACKAGE}" in the folder of your program.`;
 }
 
 /** Loads the package. @throws BackendError where it is not there, or cannot be loaded */

@@ -15,7 +15,7 @@ import { SavedModelSession } from './saved-model-session.js';
 import { chooseSignature } from './signature.js';
 import { savedModelFolder } from './tensorflow-backend.js';
 
-/** Bytes that failed runs may leave in TensorFlow's memory before the instance is started anew. */
+/** Bytes that failed runs may leave in TensorFlow's memory before the instance is restarted. */
 const MAX_LOST_BYTES = 128 * 2 ** 20;
 
 /** Opens a SavedModel in this worker, whose process nothing else uses TensorFlow in. @throws BackendError, TensorFlowError */
@@ -51,14 +51,14 @@ class TensorFlowInstance implements Instance {
     this.#session.close();
   }
 
-  /** Behind the batch that is being answered; another worker follows. */
+  /** Ends after the batch that is being answered; another worker follows. */
   #endWhereLost(): void {
     const { lost, lostBytes } = this.#session;
     const why =
       lost ??
       (lostBytes > MAX_LOST_BYTES
         ? new BackendError(
-            `Failed runs have left ${lostBytes} bytes of their inputs in TensorFlow's memory; the instance is started anew.`,
+            `Failed runs have left ${lostBytes} bytes of their inputs in TensorFlow's memory; the instance is started again.`,
           )
         : null);
     if (why === null) return;

@@ -28,7 +28,7 @@ const PLACE_WORK = 100;
 const BEYOND = 10 ** MAX_DIGITS;
 
 interface Bound {
-  /** Exactly MAX_DIGITS digits before the point, and as many behind it. */
+  /** Exactly MAX_DIGITS digits before the point, and as many after it. */
   whole: string;
   fraction: string;
   isExclusive: boolean;
@@ -37,7 +37,7 @@ interface Bound {
 /** Adds a rule and returns a reference to it. */
 export type AddRule = (name: string, expr: Expr) => Expr;
 
-/** Least number of digits behind the point of a number within bounds; more if the bounds themselves have more. */
+/** Least number of decimals of a number within bounds; more if the bounds themselves have more. */
 const MIN_FRACTION = 6;
 
 /**
@@ -95,7 +95,7 @@ function limitOf(value: number, isExclusive: boolean): Limit {
   const [whole = '', fraction = ''] = plainDigits(Math.abs(value)).split('.');
   if (whole.length > MAX_DIGITS || fraction.length > MAX_DIGITS) {
     throw new GuideError(
-      `${value} is refused as the bound of a number: it has more than ${MAX_DIGITS} digits before or behind the point.`,
+      `${value} is refused as the bound of a number: it has more than ${MAX_DIGITS} digits before or after the point.`,
     );
   }
   return {
@@ -107,14 +107,14 @@ function limitOf(value: number, isExclusive: boolean): Limit {
 }
 
 interface Place {
-  /** Number of digits still to come before the point; negative: the place is behind it. */
+  /** Number of digits still to come before the point; negative: the place is after it. */
   left: number;
   /** True if all digits so far equal those of the bound. */
   onLow: boolean;
   onHigh: boolean;
   remainder: number;
   isZero: boolean;
-  /** Total number of digits before the point, if some may follow behind it. */
+  /** Total number of digits before the point, if some may follow after it. */
   length: number;
 }
 
@@ -189,7 +189,7 @@ class DecimalRules {
     return alt(...ways);
   }
 
-  /** Rule for everything that may stand behind the digits so far. */
+  /** Rule for everything that may follow the digits so far. */
   #behind(place: Place, addRule: AddRule): Expr {
     const name = this.#nameOf(place);
     if (this.#named.has(name)) return rule(name);

@@ -7,7 +7,7 @@ import type { SchemaRules } from './schema-rules.js';
 
 /** Most states of a list whose items are counted, or remembered, one by one. */
 const MAX_LIST_STATES = 5000;
-/** Most sets of items already written that are told apart; of more values, items come in their order. */
+/** Most sets of written items that are distinguished; of more values, items come in their order. */
 const MAX_SETS = 1500;
 const STATE_WORK = 20;
 
@@ -45,7 +45,7 @@ export class SchemaArrays {
       const length = Math.max(first.length, least, most ?? 0, 1);
       if ((length + 1) * (minContains + 1) <= MAX_LIST_STATES)
         return this.#containing({ first, items, contains, minContains, least, most, length }, path);
-      faults.unsupported(path, 'contains is not supported together with so many items');
+      faults.unsupported(path, 'contains is not supported together with this number of items');
     }
     const expressions = first.map((item, i) => this.#rules.value(item, `${path}/prefixItems/${i}`));
     const item = isClosed ? NOTHING : this.#itemRule(items, `${path}/items`);
@@ -136,7 +136,7 @@ interface ContainingList {
   minContains: number;
   least: number;
   most: number | null;
-  /** Number of items from which on they are not told apart. */
+  /** Number of items from which on they are not distinguished. */
   length: number;
 }
 

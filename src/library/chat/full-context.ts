@@ -17,13 +17,13 @@ export interface FittedChat {
   planned: PlannedAnswer;
   /** Number of messages that left it. */
   leftOut: number;
-  /** What stands for them; null: nothing. */
+  /** Their replacement; null: none. */
   summary: string | null;
 }
 
 /** Of the room for a prompt, what stays when turns are dropped: several turns then begin as before, and find that in the cache. */
 const KEPT_SHARE = 3 / 4;
-/** The same beside a summary. */
+/** The same with a summary. */
 const KEPT_WITH_SUMMARY = 1 / 2;
 
 const isUser = ({ role }: ChatMessage) => role === 'user';
@@ -68,7 +68,7 @@ function without(messages: readonly ChatMessage[], kept: readonly ChatMessage[])
   return messages.filter((message) => isSystem(message) || !stays.has(message));
 }
 
-/** The summary as a message behind the system's. */
+/** The summary as a message after the system's. */
 function withSummary(kept: readonly ChatMessage[], summary: string): ChatMessage[] {
   const at = kept.findIndex((message) => !isSystem(message));
   return kept.toSpliced(at, 0, { role: 'user', content: summaryMessage(summary) });
@@ -97,6 +97,6 @@ async function summaryOf(
 }
 
 function refuse(model: AnsweringModel, planned: PlannedAnswer, room: number): never {
-  const words = `the conversation has ${lengthOf(planned)} tokens, of ${room} at most beside the answer.`;
+  const words = `the conversation has ${lengthOf(planned)} tokens, of ${room} at most besides the answer.`;
   throw new ContextLengthError(`${contextWords(model.maxSeqLen)}${words}`, 'messages');
 }

@@ -56,7 +56,7 @@ function shownSchema(place: string, input: StandardSchema | undefined): Function
   const made = jsonSchemaOf(input);
   if ('schema' in made) return made.schema as NonNullable<FunctionTool['parameters']>;
   const words = `a schema of ${input['~standard'].vendor} ${made.lack}`;
-  throw new InvalidRequestError(`${place}.input is ${words}; give it as parameters beside it.`, place);
+  throw new InvalidRequestError(`${place}.input is ${words}; give it as parameters next to it.`, place);
 }
 
 function checkedSchema(place: string, parameters: NonNullable<FunctionTool['parameters']>): StandardSchema {
@@ -64,7 +64,7 @@ function checkedSchema(place: string, parameters: NonNullable<FunctionTool['para
     return z.fromJSONSchema(parameters as Parameters<typeof z.fromJSONSchema>[0]);
   } catch (error) {
     const why = asClause(messageOf(error));
-    const text = `${place}.parameters cannot be checked here (${why}); give a schema that validates, such as zod's, as input beside it.`;
+    const text = `${place}.parameters cannot be checked here (${why}); give a schema that validates, such as zod's, as input next to it.`;
     throw new InvalidRequestError(text, place);
   }
 }

@@ -191,7 +191,7 @@ export const QUEUE_OPTIONS = {
     {
       group: QUEUE,
       unit: 'milliseconds',
-      help: 'Time to the first token that nine of ten requests should stay below: /metrics then tells how many workers each model should have (skein:desired_workers).',
+      help: 'Time to the first token that nine of ten requests should stay below: /metrics then reports how many workers each model should have (skein:desired_workers).',
       defaultText: 'none',
     },
     OF_QUEUE,
@@ -249,7 +249,7 @@ export const QUEUE_OPTIONS = {
     {
       group: QUEUE,
       metavar: 'N',
-      help: 'Port where a worker tells how it is: /health, /live and /metrics. 0 picks a free one.',
+      help: 'Port where a worker reports how it is: /health, /live and /metrics. 0 picks a free one.',
       defaultText: 'none',
     },
     OF_QUEUE,

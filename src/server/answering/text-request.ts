@@ -62,8 +62,8 @@ export function textRequest(
 }
 
 /**
- * The engine's priority, 0 to 1, of which a higher one comes first. Numbers outside of that are vLLM's, of which a lower one comes first,
- * without a bound: those above 1 come behind the default of 0.5, those below 0 before it.
+ * The engine's priority, 0 to 1; higher comes first. Numbers outside that range are vLLM's, unbounded, where
+ * lower comes first: those above 1 rank after the default of 0.5, those below 0 before it.
  *
  *   vLLM    -1000 ...   -1 |  1.1 ...   5 ... 1000
  *   here    0.9995 ... 0.75 | 0.238 ... 0.083 ... 0.0005
@@ -152,7 +152,7 @@ function beamsOf(request: CommonRequest): TokenBeams | undefined {
   if (width === 1) {
     throw new ApiError(
       400,
-      "'use_beam_search' needs 'n' or 'best_of' to be at least 2: so many beams there are.",
+      "'use_beam_search' needs 'n' or 'best_of' to be at least 2, the number of beams.",
       {
         param: 'best_of',
       },
@@ -203,7 +203,7 @@ function checkCounts(request: CommonRequest, model: ServedGenerator): void {
 /** Blocks that no later request can find are the first to go, and are written to no disk. */
 const KEPT_FOR_NOBODY: Retention = { ranges: [{ start: 0, priority: 0 }], generated: { priority: 0 } };
 
-/** Salt of the cache: one that nobody else has for a request that shares no prompt. */
+/** Cache salt: a unique one for a request that shares no prompt. */
 function requestSalt({ cache_prompt: shares = true, cache_salt: salt }: CommonRequest): bigint | undefined {
   if (!shares) return saltOf(randomUUID());
   return salt === undefined ? undefined : saltOf(salt);
@@ -225,7 +225,7 @@ export function truncatedPrompt(
   return tokens.length <= kept ? tokens : tokens.slice(tokens.length - kept);
 }
 
-/** Salt of a text: 64 bits for which nobody finds a second text by chance; 0 would be no salt. */
+/** 64-bit salt of a text: a second text with the same salt is not found by chance. 0 would mean no salt. */
 function saltOf(text: string): bigint {
   return createHash('sha256').update(text).digest().readBigUInt64LE() || 1n;
 }
@@ -243,7 +243,7 @@ export function chatMaxTokens(
 }
 
 /**
- * Number of log-probs asked for beside each token's own; -1 asks for the whole vocabulary.
+ * Number of log-probs requested in addition to each token's own; -1 asks for the whole vocabulary.
  * @throws ApiError where it exceeds the server's limit.
  */
 export function topLogProbs(
@@ -262,7 +262,10 @@ export function topLogProbs(
   );
 }
 
-/** Number of log-probs asked for beside each prompt token's own. @throws ApiError where they cannot be had. */
+/**
+ * Number of log-probs requested in addition to each prompt token's own.
+ * @throws ApiError where they cannot be had.
+ */
 export function promptLogProbsAsked(model: ServedGenerator, request: CommonRequest): number | undefined {
   const count = topLogProbs(model, 'prompt_logprobs', request.prompt_logprobs);
   if (count !== undefined && request.stream) {

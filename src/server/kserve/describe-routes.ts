@@ -47,7 +47,7 @@ const inferRequest = component(
           datatype,
           data,
           parameters: parameters(
-            'binary_data_size: bytes of this tensor behind the JSON; shared_memory_region, shared_memory_byte_size and shared_memory_offset: where it lies in shared memory.',
+            'binary_data_size: bytes of this tensor after the JSON; shared_memory_region, shared_memory_byte_size and shared_memory_offset: where it lies in shared memory.',
           ),
         }),
       ),
@@ -59,7 +59,7 @@ const inferRequest = component(
           z.object({
             name: about(z.string(), 'An output of the model.'),
             parameters: parameters(
-              'binary_data: as raw bytes; classification: the largest so many of each row; shared_memory_region, shared_memory_byte_size and shared_memory_offset: where it goes.',
+              'binary_data: as raw bytes; classification: this number of the largest of each row; shared_memory_region, shared_memory_byte_size and shared_memory_offset: where it goes.',
             ),
           }),
         )
@@ -141,7 +141,7 @@ const generateRequest = component(
     ),
     stream: about(z.boolean().optional(), 'The answer comes in pieces: for generate_stream alone.'),
     stop: about(z.boolean().optional(), 'Ends the requests of the same id, and is no request of its own.'),
-    parameters: parameters('More fields, which may stand beside the others just as well.'),
+    parameters: parameters('More fields, which may stand next to the others just as well.'),
   }),
   "Inputs of the model by their names, a number, a text or a list each; other fields are the request's parameters.",
 );
@@ -182,25 +182,25 @@ const rows = z.array(
 const GREETING = { text_input: 'Hello', max_tokens: 16 };
 const ONE = { inputs: [{ name: 'X', shape: [1, 3], datatype: 'FP32', data: [1, 2, 3] }] };
 
-/** What is told of a route, by its method and its path without the version of a model. */
+/** The description of a route, by its method and its path without the version of a model. */
 const ROUTES_TOLD: Readonly<Record<string, About>> = {
-  'get /v2': { summary: 'Tells the name, the version and the extensions of the server', answer: anything },
+  'get /v2': { summary: 'Reports the name, the version and the extensions of the server', answer: anything },
   'get /v2/health/live': {
-    summary: 'Tells that the process runs',
+    summary: 'Reports that the process runs',
     answer: z.object({ live: z.literal(true) }),
   },
   'get /v2/health/ready': {
-    summary: 'Tells whether the server should be given work',
+    summary: 'Reports whether the server should be given work',
     answer: z.object({ ready: z.literal(true) }),
   },
-  'get /v2/models/stats': { summary: 'Tells counts and times of all models', answer: anything },
-  'get /v2/models/{model}': { summary: 'Tells the inputs and outputs of a model', answer: anything },
+  'get /v2/models/stats': { summary: 'Reports counts and times of all models', answer: anything },
+  'get /v2/models/{model}': { summary: 'Describes the inputs and outputs of a model', answer: anything },
   'get /v2/models/{model}/ready': {
-    summary: 'Tells whether a model answers',
+    summary: 'Reports whether a model answers',
     answer: z.object({ name: z.string(), ready: z.literal(true) }),
   },
-  'get /v2/models/{model}/config': { summary: 'Tells the configuration of a model', answer: anything },
-  'get /v2/models/{model}/stats': { summary: 'Tells counts and times of a model', answer: anything },
+  'get /v2/models/{model}/config': { summary: 'Returns the configuration of a model', answer: anything },
+  'get /v2/models/{model}/stats': { summary: 'Reports counts and times of a model', answer: anything },
   'post /v2/models/{model}/infer': {
     summary: 'Has a model answer tensors',
     body: inferRequest,
@@ -229,16 +229,16 @@ const ROUTES_TOLD: Readonly<Record<string, About>> = {
     isStream: true,
   },
   'get /v2/models/{model}/trace/setting': {
-    summary: 'Tells the settings of tracing of a model',
+    summary: 'Returns the settings of tracing of a model',
     answer: anything,
   },
   'post /v2/models/{model}/trace/setting': {
     summary: 'Refuses other settings of tracing of a model',
     answer: anything,
   },
-  'get /v2/trace/setting': { summary: 'Tells the settings of tracing', answer: anything },
+  'get /v2/trace/setting': { summary: 'Returns the settings of tracing', answer: anything },
   'post /v2/trace/setting': { summary: 'Refuses other settings of tracing', answer: anything },
-  'get /v2/logging': { summary: 'Tells the settings of the log', answer: anything },
+  'get /v2/logging': { summary: 'Returns the settings of the log', answer: anything },
   'post /v2/logging': { summary: 'Refuses other settings of the log', answer: anything },
   'post /v2/repository/index': {
     summary: 'Lists models and versions with their state',
@@ -246,7 +246,7 @@ const ROUTES_TOLD: Readonly<Record<string, About>> = {
     answer: rows,
   },
   'post /v2/repository/models/{model}/load': {
-    summary: 'Loads a model, or loads it anew',
+    summary: 'Loads a model, or loads it again',
     body: loadRequest,
     answer: anything,
   },
@@ -256,7 +256,7 @@ const ROUTES_TOLD: Readonly<Record<string, About>> = {
     answer: regions,
   },
   'get /v2/systemsharedmemory/region/{region}/status': {
-    summary: 'Tells of a region of shared memory',
+    summary: 'Describes a region of shared memory',
     answer: regions,
   },
   'post /v2/systemsharedmemory/region/{region}/register': {
@@ -270,7 +270,7 @@ const ROUTES_TOLD: Readonly<Record<string, About>> = {
     answer: z.array(anything),
   },
   'get /v2/cudasharedmemory/region/{region}/status': {
-    summary: 'Tells of a region of shared memory of GPUs: there are none',
+    summary: 'Describes a region of shared memory of GPUs: there are none',
   },
   'post /v2/cudasharedmemory/region/{region}/register': {
     summary: 'Refuses a region of shared memory of GPUs',

@@ -11,12 +11,15 @@ const MAX_WAITING_BYTES = 4 * 2 ** 20;
 /** What writes to stderr in this process. */
 const ofTerminal = new Set<ReturnType<typeof destination>>();
 
-/** Drops what waits for the reader of stderr: the process ends, and whoever reads has stopped. Nothing may be logged after it. */
+/**
+ * Drops what waits for the reader of stderr: the process ends, and the reader has stopped. Nothing may be
+ * logged after it.
+ */
 export function abandonLogs(): void {
   for (const stream of ofTerminal) stream.destroy();
 }
 
-/** Says something to the terminal behind the lines of the log that wait for it: a line that is half written is not torn. */
+/** Writes to the terminal after the pending lines of the log: a half-written line is not torn. */
 export function tellTerminal(text: string): void {
   const [stream] = ofTerminal;
   if (stream === undefined) process.stderr.write(`skein: ${text}\n`);
@@ -27,7 +30,7 @@ export function tellTerminal(text: string): void {
 const COMPLAINT_MS = 60_000;
 
 /**
- * Where log lines go: stderr, or a file, and then warnings and errors to stderr too, since somebody has to see them.
+ * Where log lines go: stderr, or a file, and then warnings and errors to stderr too, so that they are seen.
  *
  *   log file   <- every line            reopened by its name when it was renamed; emptied in place (copytruncate) it goes on as well
  *   stderr     <- warnings and errors; without a file every line
@@ -65,7 +68,7 @@ export class LogOutput {
     this.stream = multistream([...streams]);
   }
 
-  /** Opens the file anew, by its name: whoever rotates it has renamed it. */
+  /** Reopens the file by its name: log rotation has renamed it. */
   reopen(): void {
     this.#file?.reopen();
   }
@@ -85,7 +88,7 @@ function takesWrites(fd: number): boolean {
   }
 }
 
-/** A stream of lines to stderr, which tells of those that were dropped as soon as somebody reads again. */
+/** A stream of lines to stderr, which reports the dropped ones as soon as stderr is read again. */
 function toTerminal(formatted: (stream: DestinationStream) => DestinationStream): DestinationStream {
   const raw = destination({ dest: STDERR, sync: false, maxLength: MAX_WAITING_BYTES });
   ofTerminal.add(raw);
@@ -106,7 +109,7 @@ function toTerminal(formatted: (stream: DestinationStream) => DestinationStream)
     const lines = dropped;
     dropped = 0;
     stream.write(
-      `{"level":40${stdTimeFunctions.isoTime()},"lines":${lines},"msg":"lines of the log were dropped: nobody read them"}\n`,
+      `{"level":40${stdTimeFunctions.isoTime()},"lines":${lines},"msg":"lines of the log were dropped: no process read them"}\n`,
     );
   });
   return stream;

@@ -150,7 +150,7 @@ export const psAnswers = (): Responses => ({
       models: z.array(
         z.object({
           ...listed,
-          expires_at: about(z.string(), 'When it is unloaded, if nobody asks it again.'),
+          expires_at: about(z.string(), 'When it is unloaded, if no client asks it again.'),
           size_vram: about(z.int(), 'Bytes of these in the memory of a GPU.'),
           context_length: z.int(),
         }),

@@ -19,12 +19,13 @@ const MAX_UNITS = 65_536;
 const MAX_ACTION_UNITS = 256;
 
 /**
- * The prompt of a template in the form that Modelfiles have, as far as a prompt of /api/generate needs it: values, and `if`
- * with `else`. What stands behind `.Response` is left out: there the model goes on.
+ * The prompt of a template in the form that Modelfiles have, as far as a prompt of /api/generate needs it:
+ * values, and `if` with `else`. What follows `.Response` is left out: there the model continues.
  *
  *   {{ if .System }}<|system|>{{ .System }}{{ end }}<|user|>{{ .Prompt }}<|assistant|>{{ .Response }}
  *
- * @param checkUnits told the prompt's UTF-16 units before it is made: a value may stand in a template thousands of times
+ * @param checkUnits called with the prompt's UTF-16 units before it is made: a value may stand in a template
+ * thousands of times
  * @throws ApiError for a template with anything else
  */
 export function renderTemplate(
@@ -56,18 +57,18 @@ export function renderTemplate(
 /** `{{ action }}`, with what of the white space around it goes. */
 interface Mark {
   action: string;
-  /** First unit of it, and the one behind its end. */
+  /** Its first unit, and the one after its end. */
   begin: number;
   end: number;
   trimsBefore: boolean;
   trimsBehind: boolean;
 }
 
-/** Actions of a template in one pass: where one is never closed, nothing behind it is read. @throws ApiError */
+/** Actions of a template in one pass: after an unclosed one nothing is read. @throws ApiError */
 function* marksOf(source: string): Generator<Mark> {
   for (let begin = source.indexOf('{{'); begin >= 0; ) {
     const close = source.indexOf('}}', begin + 2);
-    if (close < 0) throw refused(`has {{ at character ${begin + 1} without }} behind it`);
+    if (close < 0) throw refused(`has {{ at character ${begin + 1} without }} after it`);
     const trimsBefore = source[begin + 2] === '-' && close > begin + 2;
     const first = begin + (trimsBefore ? 3 : 2);
     const trimsBehind = close > first && source[close - 1] === '-';

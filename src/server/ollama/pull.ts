@@ -61,7 +61,7 @@ export async function deleteModel(
   }
   if (!(await life.store.holds(stored))) {
     throw refused(
-      `The files of the model '${asked}' lie outside of the folder of models, behind a link; they are not deleted here.`,
+      `The files of the model '${asked}' lie outside of the folder of models, where a link leads; they are not deleted here.`,
     );
   }
   await life.models.unload(stored.name);
@@ -113,13 +113,13 @@ function refused(message: string): ApiError {
   return new ApiError(400, message, { param: 'model', code: 'invalid_value' });
 }
 
-/** What the hub says is told; it is the server's environment that is at fault, or the name. */
+/** Passes on the hub's message; the fault lies in the server's environment or the name. */
 function asApiError(error: unknown): ApiError {
   if (!(error instanceof HubError)) return toApiError(error);
   return new ApiError(500, asSentence(error.message), { param: 'model', code: 'pull_failed' });
 }
 
-/** A line for each bit of progress. A reader that is behind misses some, and none of the end. */
+/** A line for each bit of progress. A slow reader misses some, but never the end. */
 function pullInLines(
   context: Context,
   { pulls }: ModelLife,

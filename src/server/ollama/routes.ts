@@ -130,7 +130,7 @@ const versionRoute = defineRoute({
   method: 'get',
   path: '/api/version',
   tags: ['Ollama'],
-  summary: 'Tells the version of the API',
+  summary: 'Reports the version of the API',
   responses: async () => (await described()).versionAnswers(),
   handle: async (_, { version: skein }) => Response.json({ version: (await lists()).OLLAMA_VERSION, skein }),
 });

@@ -7,7 +7,7 @@ import type { ZeroMq } from '../../../cluster/zeromq/zeromq.js';
 export const ZEROMQ_PACKAGE = { zeromq: '6.8.0' } as const;
 
 export const ZEROMQ_MISSING =
-  'Events of the KV cache go over ZeroMQ, whose package is not here: "skein setup zeromq" installs it, or "npm install zeromq@6" beside your program.';
+  'Events of the KV cache go over ZeroMQ, whose package is not here: "skein setup zeromq" installs it, or "npm install zeromq@6" in the folder of your program.';
 
 /** The folder of `skein setup zeromq`: one for each user. */
 export function zeroMqSetupFolder(cacheDirectory = defaultCacheDirectory()): string {

@@ -18,7 +18,7 @@ interface Pull {
 /** Downloads at once. */
 const MAX_PULLS = 4;
 
-/** Downloads from the hub, each once for all who ask for it; one that nobody waits for any more is given up. */
+/** Downloads from the hub, each once for all callers; one that is no longer awaited is given up. */
 export class ModelPulls {
   readonly #download: Download;
   readonly #pulls = new Map<string, Pull>();
@@ -55,7 +55,7 @@ export class ModelPulls {
       signal.removeEventListener('abort', onAbort);
       pull.listeners.delete(onProgress);
       if (pull.listeners.size === 0) {
-        pull.abort.abort(new Error('Nobody waits for the download any more.'));
+        pull.abort.abort(new Error('No request waits for the download any more.'));
         this.#end(pull);
       }
     }

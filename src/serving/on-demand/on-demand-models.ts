@@ -27,7 +27,9 @@ export interface ModelLoader {
 export interface OnDemandLimits {
   /** Bytes of memory that these models take together. */
   memoryBytes: number;
-  /** Milliseconds that a model stays behind its last use where a request says nothing else; Infinity: for ever. */
+  /**
+   * Milliseconds that a model stays after its last use where a request says nothing else; Infinity: for ever.
+   */
   keepAliveMs: number;
   /** Requests that may wait for models. */
   maxWaiting: number;
@@ -41,7 +43,7 @@ export interface OnDemandParts {
   models: ModelDirectory;
   loader: ModelLoader;
   limits: OnDemandLimits;
-  /** Hears of a model that could not be unloaded. */
+  /** Called for a model that could not be unloaded. */
   onError: (error: Error) => void;
 }
 
@@ -53,9 +55,9 @@ export interface Lease {
 }
 
 interface Borrowing {
-  /** Milliseconds that the model stays behind this use. */
+  /** Milliseconds that the model stays after this use. */
   keepAliveMs?: number | undefined;
-  /** Aborted when nobody wants the model any more. */
+  /** Aborted when the model is no longer wanted. */
   signal: AbortSignal;
 }
 
@@ -85,13 +87,14 @@ interface Loading {
 const LOOK_MS = 100;
 
 /**
- * Models of a folder that are loaded when they are asked for, and unloaded when nobody has asked them for a while.
+ * Models of a folder that are loaded on request, and unloaded after a while without requests.
  *
  *   borrow --> loaded? --> lease                                    release, last token --> keep alive --> unload
  *                '--> one load, for all who wait for this model          ^                       |
  *                        in turn: measure, make room, load --------------'     make room --------'
  *
- * Loads go one after the other, so that each knows what memory is left. A load that nobody waits for any more is given up.
+ * Loads go one after the other, so that each knows what memory is left. A load that is no longer awaited is
+ * given up.
  */
 export class OnDemandModels {
   readonly #parts: OnDemandParts;
@@ -110,7 +113,7 @@ export class OnDemandModels {
     this.#leave = parts.models.onChange(({ kind, model }) => {
       const loaded = this.#loaded.get(model.id);
       if (loaded?.model !== model) return;
-      // Somebody else has unloaded it, as clients of the model repository may.
+      // It was unloaded elsewhere, as clients of the model repository may do.
       if (kind === 'removed') this.#forget(loaded);
       // An engine that is gone for good makes room for a new one.
       else if (kind === 'state' && model.state.status === 'failed') this.#unload(loaded);
@@ -118,7 +121,7 @@ export class OnDemandModels {
   }
 
   /**
-   * The model of a name, loaded if it is not yet. Null: there is none of this name.
+   * The model of a name, loaded if it is not yet. Null: no model has this name.
    * @throws ModelLoadError; the signal's reason
    */
   async borrow(name: string, { keepAliveMs, signal }: Borrowing): Promise<Lease | null> {
@@ -139,7 +142,7 @@ export class OnDemandModels {
     return this.#own.has(model);
   }
 
-  /** When the model is unloaded if nobody asks it again, in milliseconds since 1970; null: never. */
+  /** When the model is unloaded without further requests, in milliseconds since 1970; null: never. */
   expiresAt(name: string): number | null {
     const loaded = this.#loaded.get(name);
     if (loaded === undefined || loaded.keepAliveMs === Number.POSITIVE_INFINITY) return null;
@@ -155,7 +158,7 @@ export class OnDemandModels {
     this.#tidy();
   }
 
-  /** Unloads a model, whose answers under way go on; resolves when it is freed. */
+  /** Unloads a model, whose answers under way continue; resolves when it is freed. */
   async unload(name: string): Promise<void> {
     this.#loading
       .get(name)
@@ -203,7 +206,7 @@ export class OnDemandModels {
     };
   }
 
-  /** Waits for the load of a model, and begins it where nobody has. @returns the model, with a lease on it */
+  /** Waits for the load of a model, and begins it if necessary. @returns the model, with a lease on it */
   async #wait(stored: StoredModel, signal: AbortSignal): Promise<Loaded> {
     const { maxWaiting, loadTimeoutMs } = this.#parts.limits;
     if (this.#waiting >= maxWaiting) {
@@ -233,7 +236,7 @@ export class OnDemandModels {
       if (isGone) loading.done.then(giveBack, () => {});
       if (isGone && loading.waiters.size === 0) {
         loading.abort.abort(
-          new ModelLoadError('failed', `Nobody waits for the model '${stored.name}' any more.`),
+          new ModelLoadError('failed', `No request waits for the model '${stored.name}' any more.`),
         );
         if (this.#loading.get(stored.name) === loading) this.#loading.delete(stored.name);
       }

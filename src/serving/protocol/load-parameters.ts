@@ -28,7 +28,7 @@ export function loadParametersOf(body: unknown, allowsUpload: boolean): LoadPara
     throw malformed('this server takes no configuration and no files from clients (--allow-model-upload)');
   }
   if (files.size > 0 && config === undefined) {
-    throw malformed("files of a model need its 'config' beside them");
+    throw malformed("files of a model need its 'config' next to them");
   }
   return {
     ...(config === undefined ? {} : { config }),

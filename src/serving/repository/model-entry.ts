@@ -6,7 +6,7 @@ import type { InferModel } from '../infer-model.js';
 import type { IndexRow, VersionState } from '../model-repository.js';
 import type { AskedLoad, LoadPlan, ModelSource, ServedVersion } from './model-source.js';
 
-/** Told when a version can be found, and when it no longer can. */
+/** Called when a version can be found, and when it no longer can. */
 export interface EntryListener {
   /**
    * Asked before a model is loaded, with null, and before each of its versions can be found. Absent: every name is free.
@@ -23,10 +23,11 @@ interface Row {
 }
 
 /**
- * A name of the repository through its life. Its changes are called one after the other: the command queue sees to it.
+ * A name of the repository through its life. The command queue ensures that its changes are called one after
+ * the other.
  *
  *   unloaded --load--> LOADING --started--> READY --unload--> UNLOADING --last answer--> UNAVAILABLE
- *                         '--failed--> UNAVAILABLE, with the reason; beside one that runs: it stays READY
+ *                         '--failed--> UNAVAILABLE, with the reason; where one runs: it stays READY
  */
 export class ModelEntry {
   readonly name: string;
@@ -40,7 +41,7 @@ export class ModelEntry {
   #live: readonly ServedVersion[] = [];
   /** Versions that no request finds any more, and that still answer. */
   readonly #leaving = new Set<ServedVersion>();
-  /** Those of them whose sequences go on, oldest first. */
+  /** Those of them whose sequences continue, oldest first. */
   #retiring: ServedVersion[] = [];
   #identity: string | null = null;
   /** As it was asked to be loaded last; null: it was not. */
@@ -106,7 +107,7 @@ export class ModelEntry {
     return this.#isLoading || this.#live.length > 0;
   }
 
-  /** Takes over a version that runs already, in the place of a load whose plan had this identity. */
+  /** Takes over a version that runs already, in place of a load whose plan had this identity. */
   adopt(version: ServedVersion, identity: string): void {
     this.#replace([version], identity);
   }
@@ -122,8 +123,8 @@ export class ModelEntry {
   }
 
   /**
-   * Loads what the source says now; where that fails, what runs goes on. @param other a source in the place of the entry's own where
-   * it has none @returns true where something else runs now @throws InferError with the reason
+   * Loads what the source says now; where that fails, what runs stays. @param other a source to use where the
+   * entry has none of its own @returns true where something else runs now @throws InferError with the reason
    */
   async load(asked: AskedLoad, other: ModelSource | null = null): Promise<boolean> {
     const source = this.source ?? other;
@@ -139,7 +140,7 @@ export class ModelEntry {
       }
       const started = await this.#start(plan);
       try {
-        // From here on nobody else can take a name.
+        // From here on no other model can take a name.
         for (const version of started) this.#listener.checkNames?.(this.name, version);
       } catch (error) {
         await this.#giveUp(started);
@@ -156,7 +157,7 @@ export class ModelEntry {
     }
   }
 
-  /** It is not even begun to be loaded. @returns the error for whoever asked */
+  /** Refuses it before loading starts. @returns the error for the caller */
   refuse(error: unknown): InferError {
     this.#problem = messageOf(error);
     return this.#loadError(error);
@@ -167,8 +168,9 @@ export class ModelEntry {
   }
 
   /**
-   * Something that it needs has come, changed or gone: it is loaded anew as it was loaded last. Where that is not possible any more it is
-   * withdrawn, with the reason, until it is. @param onChange called as soon as other requests find something else, or nothing
+   * Something that it needs has come, changed or gone: it is reloaded as it was loaded last. Where that is no
+   * longer possible it is withdrawn, with the reason, until it is. @param onChange called as soon as other
+   * requests find something else, or nothing
    */
   async follow(options: CloseOptions, onChange: () => void): Promise<void> {
     if (this.#asked === null) return;
@@ -179,7 +181,10 @@ export class ModelEntry {
     }
   }
 
-  /** Why the latest load failed, in the rows of what it was to load and of what goes on in its place; null: it did not. */
+  /**
+   * Why the latest load failed, in the rows of what it was to load and of what runs in its place; null: it
+   * did not.
+   */
   #noteProblem(problem: string | null): void {
     this.#problem = problem;
     for (const [version, { state }] of this.#rows) {
@@ -187,7 +192,7 @@ export class ModelEntry {
       if (state !== 'READY') continue;
       this.#rows.set(version, {
         state,
-        reason: problem === null ? '' : `could not be loaded anew: ${problem}`,
+        reason: problem === null ? '' : `could not be loaded again: ${problem}`,
       });
     }
   }
@@ -282,7 +287,10 @@ export class ModelEntry {
 /** Versions that wait for the end of their sequences: where a load brings one more, the oldest is closed, and its sequences end. */
 const MAX_RETIRING = 4;
 
-/** Lets sequences of a version go on in the one that takes its place. False: there is none, or one of the two has no sequences. */
+/**
+ * Lets sequences of a version continue in the one that replaces it. False: there is none, or one of the two
+ * has no sequences.
+ */
 function goesOn(old: ServedVersion, started: readonly ServedVersion[]): boolean {
   const next = started.find(({ model }) => model.version === old.model.version);
   if (old.sequences === undefined || next?.sequences === undefined) return false;

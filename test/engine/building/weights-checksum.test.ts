@@ -65,7 +65,7 @@ describe('the checksums of weights.bin', () => {
     const said: string[] = [];
     const again = await cachedEngine({ ...options, onDamaged: (message) => said.push(message) });
     expect(said).toEqual([
-      expect.stringMatching(/weights\.bin: the bytes of .* has changed them; it is built anew\.$/),
+      expect.stringMatching(/weights\.bin: the bytes of .* has changed them; it is built again\.$/),
     ]);
     expect(readFileSync(again.weightsFile).equals(whole)).toBe(true);
     await cachedEngine({ ...options, onDamaged: (message) => said.push(message) });

@@ -86,7 +86,7 @@ const CASES: Record<string, Case> = {
     refused: [
       [i32([1, 2], 1, 10), /known_output_ids holds 10 at \[0, 1\]; tokens are from 0 to 9/],
       [i32([1, 2], -2, 1), /known_output_ids holds -2 at \[0, 0\]; tokens are from 0 to 9/],
-      [i32([1, 3], 1, -1, 2), /known_output_ids holds 2 at \[0, 2\]; behind the first -1 .* nothing else/],
+      [i32([1, 3], 1, -1, 2), /known_output_ids holds 2 at \[0, 2\]; after the first -1 .* nothing else/],
       [i32([2, 1], 1, 2), /known_output_ids has 2 rows; the request generates 1 sequence in all/],
       [i32([1, 5], 1, 2, 3, 4, 5), /known_output_ids has 5 tokens in row 0; request_output_len is 4/],
     ],

@@ -93,7 +93,7 @@ describe('a cache of adapters', () => {
     expect(() => cache.remove(1n)).toThrow('Adapter 1 is held or not there; it cannot be removed.');
     expect(() => cache.hold(2n)).toThrow('Adapter 2 is not in the cache; it cannot be held.');
     cache.release(1n);
-    expect(() => cache.release(1n)).toThrow('Adapter 1 is released; nobody holds it.');
+    expect(() => cache.release(1n)).toThrow('Adapter 1 is released, but no request holds it.');
     expect([cache.size, cache.usedPages, cache.heldPages]).toEqual([1, 1, 0]);
   });
 });

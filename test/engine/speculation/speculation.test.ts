@@ -85,13 +85,13 @@ describe('draft_input_ids', () => {
       'generation logits',
       {},
       { return_generation_logits: bool(true) },
-      ' beside return_generation_logits: generation logits are returned one row a step.',
+      ' together with return_generation_logits: generation logits are returned one row a step.',
     ],
     [
       'embeddings of the prompt',
       {},
       { prompt_embedding_table: { shape: [1, 4], data: new Float32Array(4) } },
-      ' beside prompt_embedding_table: requests with embeddings of their own have no drafts.',
+      ' together with prompt_embedding_table: requests with embeddings of their own have no drafts.',
     ],
   ])('are refused with %s', (_name, options, inputs, why) => {
     const harness = run(
@@ -156,7 +156,9 @@ describe('prompt lookup', () => {
     }
   });
 
-  /** 32 sequences that repeat themselves, where a step with so many rows takes so many milliseconds. */
+  /**
+   * 32 sequences that repeat themselves, where `msOf` gives the milliseconds of a step by its number of rows.
+   */
   function fullBatch(msOf: (rows: number) => number): LoopHarness {
     class Timed extends Speculation {
       override draft(...[candidates, room]: Parameters<Speculation['draft']>): void {

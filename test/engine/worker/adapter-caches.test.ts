@@ -75,7 +75,7 @@ describe('an engine with room for adapters', () => {
     const peftCacheManagerConfig = { ...PEFT, hostCacheSize: 2 ** 16, deviceCachePercent: 0.0001 };
     const availableMemory = { bytes: 2 ** 16 + 40 * bytesPerBlock, from: 'the test' };
     await expect(loadExecutor(await request({ availableMemory, peftCacheManagerConfig }))).rejects.toThrow(
-      /peftCacheManagerConfig\.deviceCachePercent is 0\.0001 of \d+ bytes left beside the model and the KV cache; a page takes/,
+      /peftCacheManagerConfig\.deviceCachePercent is 0\.0001 of \d+ bytes that the model and the KV cache leave; a page takes/,
     );
   });
 });

@@ -101,7 +101,7 @@ describe("a model's head", () => {
     expect(bare.plan.head).toBeUndefined();
     expect(whole.plan.head).toBeDefined();
     expect(whole.directory).toContain('-f32-mtp-v');
-    // It changes no answer, so both are the same engine to whoever compares.
+    // It changes no answer, so both are the same engine when compared.
     expect(engineDigest(whole)).toBe(engineDigest(bare));
     // Nothing of a plan is another one where no head is asked for.
     expect(bare.plan).toEqual((await engines.get(madeModelPath(folder, 'qwen3.5'), 'f32')).plan);
@@ -112,7 +112,7 @@ describe('a head is refused', () => {
   it.each([
     [{ executor: 'wasm' }, /hands from a model to its head/],
     [{ executorModule: 'own.js' }, /hands from a model to its head/],
-    [{ enableTrtOverlap: true }, /beside the other micro-batch/],
+    [{ enableTrtOverlap: true }, /at the same time as the other micro-batch/],
     [{ draftEnginePath: 'draft' }, /drafts in the place of the model's head/],
     [{ tensorParallelSize: 2 }, /ranks do not run a model's head/],
     [{ panels: false }, /a GGUF is computed with as it lies/],

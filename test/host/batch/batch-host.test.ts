@@ -327,7 +327,7 @@ describe('an instance that is lost', () => {
     await host.ready;
     const answers = [say('hang'), say('a'), say('b')];
     expect(await outcome(answers[0]!)).toBe(
-      'The dictionary failed: Instance 0 took longer over a batch than the 3000 ms that it may, and is started anew.',
+      'The dictionary failed: Instance 0 took longer over a batch than the 3000 ms that it may, and is started again.',
     );
     expect(await Promise.all(answers.slice(1))).toEqual(['a by 0', 'b by 0']);
   });

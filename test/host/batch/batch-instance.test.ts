@@ -86,7 +86,7 @@ it('is replaced when a batch has had its time, with what waited for it', () => {
   vi.advanceTimersByTime(999);
   expect(lost).toEqual([]);
   vi.advanceTimersByTime(1);
-  const message = 'Instance 0 took longer over a batch than the 1000 ms that it may, and is started anew.';
+  const message = 'Instance 0 took longer over a batch than the 1000 ms that it may, and is started again.';
   expect(lost).toEqual([[message, 'b', ['c']]]);
   expect([links[0]!.hasEnded, instance.isRunning, instance.post('d', {}, [])]).toEqual([true, false, false]);
   expect(instance.state).toBe('starting');
@@ -109,7 +109,7 @@ it('is replaced when it takes too long to start anew, and then has its time agai
   expect(links[1]!.hasEnded).toBe(true);
   expect(lost.map(([message]) => message)).toEqual([
     'It was killed.',
-    'It took longer to start anew than the 5000 ms that it may.',
+    'It took longer to start again than the 5000 ms that it may.',
   ]);
   links[1]!.events.onExit(null);
   vi.advanceTimersByTime(4000);

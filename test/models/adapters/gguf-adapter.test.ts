@@ -102,7 +102,7 @@ describe('an adapter that llama.cpp converted', () => {
     [
       'one matrix alone',
       { tensors: TENSORS.slice(0, 3) },
-      /ffn_down\.weight\.lora_a has no lora_b beside it\.$/,
+      /ffn_down\.weight\.lora_a has no lora_b to go with it\.$/,
     ],
     [
       'embeddings',

@@ -20,7 +20,7 @@ const { shapes } = baseModules(TINY_BASE);
 const MAX_RANK = 6;
 const read = (tensors: LoraTensors) => readLoraTensors(tensors, TINY_BASE, { maxRank: MAX_RANK });
 
-/** A module-layer with values that tell its elements apart. */
+/** A module-layer with values that distinguish its elements. */
 function moduleLayer(layer: number, module: ModuleId, rank: number, first = 1): ModuleLayer {
   const shape = shapes.get(module)!;
   const values = (length: number, from: number) => Float32Array.from({ length }, (_, i) => from + i / 16);
@@ -217,7 +217,7 @@ describe('readLoraTensors refuses', () => {
     [
       'padding that is not 0',
       wide(2),
-      'lora_weights row 0: column 39 should be 0 behind the 36 elements of mlp_gate at rank 2, found 2.',
+      'lora_weights row 0: column 39 should be 0 after the 36 elements of mlp_gate at rank 2, found 2.',
     ],
   ];
   it.each(wrong)('%s', (_, tensors, message) => {

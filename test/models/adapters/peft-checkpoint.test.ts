@@ -165,8 +165,8 @@ describe('readPeftCheckpoint refuses', () => {
       /fan_in_fan_out should be true or false/,
     ],
     ['no tensors', { tensors: [] }, /adapter_model\.safetensors: holds no tensors/],
-    ['A without B', without(B), /q_proj\.lora_A\.weight has no lora_B beside it/],
-    ['B without A', without(A), /q_proj\.lora_B\.weight has no lora_A beside it/],
+    ['A without B', without(B), /q_proj\.lora_A\.weight has no lora_B to go with it/],
+    ['B without A', without(A), /q_proj\.lora_B\.weight has no lora_A to go with it/],
     [
       'another rank in A',
       replaced(A, floats(A, [4, 8])),

@@ -284,7 +284,7 @@ describe('openCheckpoint of a folder with safetensors', () => {
           rope_scaling: { type: 'linear', factor: 8 },
         },
       },
-      /rope_scaling should be absent beside rope_parameters/,
+      /rope_scaling should be absent next to rope_parameters/,
     ],
     ['a theta below 1', { config: { rope_theta: 0.5 } }, /rope theta should be greater than 1/],
     [

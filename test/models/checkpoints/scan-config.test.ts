@@ -17,7 +17,7 @@ const [MAMBA, FALCON, NEMOTRON, GRANITE] = [
   'NemotronHForCausalLM',
   'GraniteMoeHybridForCausalLM',
 ] as const;
-/** What each needs beside the dimensions: widths that fit them. */
+/** What each needs besides the dimensions: widths that fit them. */
 const SMALL: Readonly<Record<string, object>> = {
   [MAMBA]: { num_heads: 16, head_dim: 8 },
   [FALCON]: { mamba_d_ssm: 96, mamba_n_heads: 8 },
@@ -164,8 +164,8 @@ describe('what a config.json of layers with scans gets wrong is one sentence', (
     [MAMBA, { architectures: ['Mamba2Model'] }, /architectures should be Mamba2ForCausalLM/],
     [FALCON, { mamba_n_heads: 7 }, /mamba_n_heads should be a number of heads that are 96 wide together/],
     [FALCON, { mamba_d_head: 13 }, /mamba_n_heads should be a number of heads that are 96 wide together/],
-    [FALCON, { mlp_bias: true }, /mlp_bias should be false: biases beside factors are not supported/],
-    [FALCON, { projectors_bias: true }, /projectors_bias should be false: biases beside factors/],
+    [FALCON, { mlp_bias: true }, /mlp_bias should be false: biases together with factors are not supported/],
+    [FALCON, { projectors_bias: true }, /projectors_bias should be false: biases together with factors/],
     [FALCON, { mlp_multipliers: [1] }, /mlp_multipliers should be an array of 2 numbers greater than 0/],
     [FALCON, { ssm_multipliers: [1, 1, null, 1, 1] }, /ssm_multipliers should be an array of 5 numbers/],
     [FALCON, { key_multiplier: 0 }, /key_multiplier should be a number greater than 0/],

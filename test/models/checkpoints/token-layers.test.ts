@@ -62,6 +62,6 @@ describe('layers over tokens', () => {
 
   it('are refused beside another pooling than that of the first token', () => {
     const files = { ...made.files, '1_Pooling/config.json': { pooling_mode_mean_tokens: true } };
-    expect(() => open({}, files)).toThrow(/supported beside the pooling cls; this model has mean/);
+    expect(() => open({}, files)).toThrow(/supported with the pooling cls; this model has mean/);
   });
 });

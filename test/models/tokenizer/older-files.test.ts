@@ -62,11 +62,15 @@ describe('vocab.json and merges.txt', () => {
     [
       'another class',
       { 'tokenizer_config.json': { tokenizer_class: 'RobertaTokenizer' } },
-      /vocab\.json: is read beside a tokenizer_config\.json whose tokenizer_class is one of GPT2Tokenizer, Qwen2Tokenizer, found RobertaTokenizer/,
+      /vocab\.json: is read together with a tokenizer_config\.json whose tokenizer_class is one of GPT2Tokenizer, Qwen2Tokenizer, found RobertaTokenizer/,
     ],
     ['no class', { 'tokenizer_config.json': {} }, /found nothing/],
     ['an id that is none', { 'vocab.json': { a: -1 } }, /the id of "a" should be a whole number/],
-    ['half a merge', { 'merges.txt': 'a b\na\n' }, /line 2 of merges\.txt beside it should have two symbols/],
+    [
+      'half a merge',
+      { 'merges.txt': 'a b\na\n' },
+      /line 2 of merges\.txt next to it should have two symbols/,
+    ],
     ['ids beyond the model', { 'vocab.json': { a: 500 } }, /vocab\.json: has a token with id 500/],
     [
       'an added token without an id',

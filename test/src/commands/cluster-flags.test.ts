@@ -70,7 +70,7 @@ describe('the flags of skein simulate --workers', () => {
     ],
     [
       { rollingUpdate: '4' },
-      '--rolling-update is 4; with --workers 4 it must be at most 3, so that somebody is there.',
+      '--rolling-update is 4; with --workers 4 it must be at most 3, so that one worker is left.',
     ],
     [
       { blocks: '49' },
@@ -110,7 +110,7 @@ describe('the flags of skein simulate --workers', () => {
       clusterChart(load, [RESULT, { ...RESULT, routing: 'random', cachedTokens: 100 }]).split('\n'),
     ).toEqual([
       '10 workers with 600 blocks of 32 tokens and 64 places; 1 ms an iteration, 0.8 ms a prompt token, 3 ms a token',
-      '10000 requests, 10 a second, in conversations of 3 turns with 128 + 64 tokens behind one of 50 beginnings of 1024',
+      '10000 requests, 10 a second, in conversations of 3 turns with 128 + 64 tokens after one of 50 beginnings of 1024',
       '1 death, all replaced, 2 at once; 30 s to start again',
       '',
       'routing   found in caches   first token p50      p90       p99   last token p50       p99   moved',

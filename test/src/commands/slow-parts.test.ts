@@ -40,7 +40,11 @@ describe('what will be slow', () => {
     ],
     ['quantised matrices that no smaller form holds', { widened: 3 }, /^3 quantised matrices run in bf16, /],
     ['one of them', { widened: 1 }, /^A quantised matrix runs in bf16, /],
-    ['no room for a cache', { cacheTokens: 64 }, /^The free memory leaves room for 64 tokens beside 4\.0 GB/],
+    [
+      'no room for a cache',
+      { cacheTokens: 64 },
+      /^The free memory leaves room for 64 tokens besides 4\.0 GB/,
+    ],
     ['a pattern without a bound', { unproven: 'it may take long.' }, /limit of time: it may take long\.$/],
   ])('%s', (_, changes, sentence) => {
     const found = slowParts({ ...FAST, ...changes });

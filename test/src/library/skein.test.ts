@@ -203,7 +203,10 @@ describe('a Skein on a slow executor', () => {
     executorModule: fakeExecutorModule({ vocabSize: 320, stepMs }),
   });
   const slow = withSteps(2);
-  /** So slow that an endless answer takes seconds: somebody who is kept from looking sees it run all the same. */
+  /**
+   * So slow that an endless answer takes seconds: a client that is kept from looking sees it run all the
+   * same.
+   */
   const slowest = withSteps(20);
 
   it('rejects whole answers that are aborted while they run, with the reason of the signal', async () => {
@@ -319,7 +322,7 @@ describe('completeSeveral', () => {
     [{ beams: { width: 4 } }, /beams is 4; this engine takes at most maxBeamWidth = 3/],
     [
       { beams: { width: 2 }, temperature: 0.5 },
-      /temperature is refused beside beams: a beam search takes the most probable tokens/,
+      /temperature is refused together with beams: a beam search takes the most probable tokens/,
     ],
   ])('refuses %o', async (wrong, message) => {
     const { temperature: _, ...greedy } = sampled(1);

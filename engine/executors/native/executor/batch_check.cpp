@@ -134,7 +134,7 @@ void checkStateSlots(const BatchView& batch, const ExecutorConfig& config) {
     for (int64_t i = batch.snapshotStart[sequence]; i < batch.snapshotStart[sequence + 1]; ++i) {
       if (batch.snapshotRows[i] <= row || batch.snapshotRows[i] >= batch.queryStart[sequence + 1])
         fail(at("snapshotRows", i) + " is " + std::to_string(batch.snapshotRows[i]) +
-             ", but it must be a row of sequence " + std::to_string(sequence) + " behind that of its snapshot before");
+             ", but it must be a row of sequence " + std::to_string(sequence) + " after that of its snapshot before");
       row = batch.snapshotRows[i];
       slots.push_back(batch.snapshotSlots[i]);
     }
@@ -203,7 +203,7 @@ void checkChain(const ChainView& chain, int64_t leastRow, int64_t rows) {
   for (const int32_t place : {kChainMirostatTau, kChainMirostatEta, kChainMirostatMu}) check(place, -kMost, kMost);
 }
 
-// Checks that ids are inside the vocabulary, or behind it among those that a prompt table has rows for.
+// Checks that ids are inside the vocabulary, or after it among those that a prompt table has rows for.
 void checkTokens(const BatchView& batch, const NetworkPlan& plan) {
   checkLength(batch.tokenIds, batch.numTokens, "tokenIds");
   const int64_t width = plan.promptRowWidth();

@@ -81,8 +81,8 @@ bool reserveFile(int descriptor, size_t bytes) {
   return ftruncate(descriptor, static_cast<off_t>(bytes)) == 0;
 }
 
-// A new file beside a path, which is removed at the end unless it was renamed. It is read-only from the start: truncating a file
-// that a process has mapped kills that process.
+// A new file next to a path, which is removed at the end unless it was renamed. It is read-only from the start:
+// truncating a file that a process has mapped kills that process.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& beside)
@@ -311,7 +311,7 @@ uint64_t PackedWeights::fingerprint(const ExecutorConfig& config, const KernelTa
     if (std::any_of(entries_.begin(), entries_.end(), hasType)) addPacking(print, kernels, format.dtype);
   }
   print.add(static_cast<int64_t>(status.st_size));
-  // The time tells that the engine was made anew, also where its matrices lie elsewhere.
+  // The time shows that the engine was made again, also where its matrices lie elsewhere.
   print.add(modificationTime(status));
   for (const Entry& entry : entries_) {
     const WeightTensor& stored = tensor(entry.weight, entry.part);
@@ -373,7 +373,7 @@ void PackedWeights::openSource(const std::string& weightsFile) {
   throw CodedError(kWeightsChanged,
                    (jobs.empty() ? weightsFile : jobs.front().source) + ": the bytes of " + tensor(entry.weight).name +
                        " are not those that were built, the disk or a program has changed them; build the engine "
-                       "again, or start again where it is of the cache, which builds it anew.");
+                       "again, or start again where it is of the cache, which builds it again.");
 }
 
 void PackedWeights::checkSlicedMatrices(const std::string& weightsFile, ThreadPool& pool) const {
@@ -400,8 +400,8 @@ void PackedWeights::make(const ExecutorConfig& config, uint64_t fingerprint, con
     const ssize_t sumBytes = static_cast<ssize_t>(sums.size() * sizeof(uint64_t));
     const bool hasSums = pwrite(file.get(), sums.data(), static_cast<size_t>(sumBytes), kPage) == sumBytes;
     header.checksum = commonChecksum(mapping, pool);
-    // Nobody waits until the bytes are on the disk: what a power cut has left out fails the checksum at the next start, which
-    // makes the file again.
+    // No caller waits until the bytes are on the disk: what a power cut has left out fails the checksum at the next
+    // start, which makes the file again.
     if (hasSums && pwrite(file.get(), &header, sizeof header, 0) == sizeof header) file.rename(config.packedFile);
     packed_ = std::move(mapping);
     return;
@@ -421,7 +421,7 @@ void PackedWeights::make(const ExecutorConfig& config, uint64_t fingerprint, con
 //
 //   an entry   | panels of thread 0 | of thread 1 | ... |
 //
-// A file's pages lie where whoever read it first has been.
+// A file's pages lie where its first reader ran.
 void PackedWeights::moveNear(ThreadPool& pool) {
   Mapping near = Mapping::anonymous(packedBytes_, "The copy of the packed weights in near memory");
   pool.runOnEach([&](int32_t thread) {

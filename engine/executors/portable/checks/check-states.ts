@@ -54,14 +54,14 @@ function checkDraft(
   throw new Error(`${given}, so ${logged} rows are to be logged, but a slot has ${stateDraftRows}.`);
 }
 
-/** Snapshots lie behind rows of their sequence that ascend. */
+/** Checks that snapshots lie after rows of their sequence, in ascending order. */
 function checkRows({ queryStart, snapshotStart, snapshotRows }: PackedBatch, sequence: number): void {
   let before = queryStart[sequence]! - 1;
   for (let i = snapshotStart[sequence]!; i < snapshotStart[sequence + 1]!; i++) {
     const row = snapshotRows[i]!;
     if (row <= before || row >= queryStart[sequence + 1]!) {
       throw new Error(
-        `snapshotRows[${i}] is ${row}, but it must be a row of sequence ${sequence} behind that of its snapshot before.`,
+        `snapshotRows[${i}] is ${row}, but it must be a row of sequence ${sequence} after that of its snapshot before.`,
       );
     }
     before = row;

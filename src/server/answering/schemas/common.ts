@@ -125,7 +125,7 @@ export const engineFields = {
   }),
   cache_salt: optional(
     shortText(MAX_SALT_LENGTH).min(1),
-    'Requests of different salts share no cached prompts, so that nobody can measure what others have asked.',
+    'Requests of different salts share no cached prompts, so that no client can measure what others have asked.',
   ),
   time_limit_ms: count(
     1,
@@ -199,10 +199,10 @@ export const commonFields = {
   ),
   prompt_logprobs: optional(
     z.int().min(-1),
-    'Log-probabilities of the tokens of the prompt, and of so many of the most probable ones at each place (-1: all); not with a stream.',
+    'Log-probabilities of the tokens of the prompt, and of this number of the most probable ones at each place (-1: all); not with a stream.',
   ),
   return_token_ids: optional(z.boolean(), {
-    description: 'Token ids of the prompt and of the answer, beside their text.',
+    description: 'Token ids of the prompt and of the answer, besides their text.',
     default: false,
   }),
   return_tokens_as_token_ids: optional(z.boolean(), {
@@ -215,7 +215,7 @@ export const commonFields = {
       .min(-1)
       .max(MAX_INT32)
       .refine((value) => value !== 0, 'expected -1 or at least 1'),
-    'Keeps only so many of the last tokens of a longer prompt; -1: as many as the context has room for beside the answer. Not given: a prompt that is too long is an error.',
+    'Keeps only this number of the last tokens of a longer prompt; -1: as many as the context has room for besides the answer. Not given: a prompt that is too long is an error.',
   ),
   cache_prompt: cachePrompt,
   timings_per_token: optional(z.boolean(), {

@@ -9,7 +9,7 @@ const imageSource = z.discriminatedUnion(
   [
     z.object({
       type: z.literal('base64'),
-      media_type: ignored('Accepted; a file itself tells its kind.'),
+      media_type: ignored('Accepted; a file itself names its kind.'),
       data: about(z.string(), 'The file (JPEG, PNG, WebP or GIF) in base64.'),
     }),
     z.object({

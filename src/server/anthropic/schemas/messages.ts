@@ -10,7 +10,7 @@ import { message, systemText } from './blocks.js';
 
 const MAX_TOOLS = 512;
 
-/** A tool of the client's own: what the model is told of it. */
+/** A tool of the client's own, as described to the model. */
 const clientTool = z.object({
   type: optional(z.literal('custom'), "'custom', or absent."),
   name: functionName,
@@ -86,7 +86,7 @@ const promptFields = {
   system: optional(systemText(), 'What stands before the conversation: text, or blocks of text.'),
   tools: optional(
     z.array(tool).max(MAX_TOOLS).superRefine(limitTools),
-    'Tools that the model may call. Tools of types that are not known here are left out, which a warning in the header X-Skein-Warning tells.',
+    'Tools that the model may call. Tools of types that are not known here are left out, which a warning in the header X-Skein-Warning reports.',
   ),
   tool_choice: optional(
     toolChoice,
@@ -130,7 +130,7 @@ export const messageRequestSchema = component(
       ),
       stop_sequences: about(
         stopFields.stop,
-        'Texts that end the answer. They are not part of it; stop_sequence tells which it was.',
+        'Texts that end the answer. They are not part of it; stop_sequence names the one that did.',
       ),
       stream: optional(z.boolean(), {
         description: 'Answers with server-sent events while the text is generated.',

@@ -25,7 +25,7 @@ export const poolWeightsRoute = defineRoute({
   method: 'get',
   path: '/pool_weights',
   tags: ['Server'],
-  summary: 'Tells how a gateway shares new requests among engines of one model',
+  summary: 'Reports how a gateway shares new requests among engines of one model',
   description: 'Of this gateway: each one shares its own requests.',
   responses: async () => (await import('../answers.js')).poolWeightsResponses(),
   handle: (_, context) => written(weightsOf(context)),

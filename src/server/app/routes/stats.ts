@@ -37,7 +37,7 @@ export const statsStreamRoute = defineRoute({
     "`stats` carries the batch manager's statistics, a few times a second while iterations run and not while the engine is " +
     'idle. `formation` carries the requests in flight and who holds which blocks of the KV cache, as often, and ' +
     'every 5 seconds while nothing happens; where there are several API keys, only those of admins see the X-Request-Ids. ' +
-    'A listener that is behind misses events; one that does not read is cut off.',
+    'A listener that falls behind misses events; one that does not read is cut off.',
   query: query('A name that GET /v1/models lists. Not given: all that generate text.'),
   responses: async () => (await import('../answers.js')).statsStreamResponses(),
   handle: ({ query: { model }, exchange }, context) => {
@@ -60,7 +60,7 @@ export const modelsStreamRoute = defineRoute({
   description:
     '`models` carries state, instances, queue and batches of each version of each model, at once, then at most twice a second while ' +
     'something changes and every 5 seconds while nothing does. Of more than 50 versions it has the foremost 50, and the number of all. ' +
-    'A listener that is behind misses events; one that does not read is cut off.',
+    'A listener that falls behind misses events; one that does not read is cut off.',
   responses: async () => (await import('../answers.js')).modelsStreamResponses(),
   handle: ({ exchange }, context) => {
     refuseWhileDraining(context);
@@ -93,7 +93,7 @@ function streamEvents(
     stream.close();
   };
   leave.push(context.state.onDrain(close));
-  // An event is dropped while the reader is behind, or no memory is left: the next event is newer anyway.
+  // An event is dropped while the reader lags, or no memory is left: the next event is newer anyway.
   const send = (event: string) => {
     if (!stream.isBehind && terms.memory.raiseTo(readerMemory(event.length))) stream.write(event);
   };

@@ -10,7 +10,7 @@ export const usageRoute = defineRoute({
   method: 'get',
   path: '/usage',
   tags: ['Server'],
-  summary: 'Tells what API keys have taken, and what is left of their limits',
+  summary: 'Reports what API keys have taken, and what is left of their limits',
   description:
     "An admin's key is told of all keys, another one of itself. `today` is of the day in UTC and of all gateways that share the limits; `since_start` is of this server.",
   responses: async () => (await import('../answers.js')).usageResponses(),

@@ -22,7 +22,7 @@ export function routingFamilies(registry: Registry, models: ModelDirectory): voi
   });
   liveCounter(registry, {
     name: 'skein:queue_streamed_requests_total',
-    help: 'Requests that went into the stream, for whoever asks first, also those that the chosen worker did not take',
+    help: 'Requests that went into the stream, for the worker that asks first, also those that the chosen worker did not take',
     labelNames: MODEL_LABELS,
     read: () => routings().map(([labels, { streamed }]) => [labels, streamed]),
   });

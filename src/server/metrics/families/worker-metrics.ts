@@ -58,7 +58,7 @@ export function expectedFamilies(registry: Registry, { expected }: ModelDirector
 export function scalingFamilies(registry: Registry, watch: TargetWatch): void {
   liveGauge(registry, {
     name: 'skein:desired_workers',
-    help: 'Workers that the model should have, by the times to the first token and between tokens against their targets; 0: nobody asks',
+    help: 'Workers that the model should have, by the times to the first token and between tokens against their targets; 0: no requests',
     labelNames: MODEL_LABELS,
     read: () => watch.signals().map(({ model, desired }) => [modelLabels(model), desired]),
   });

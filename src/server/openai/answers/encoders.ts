@@ -95,7 +95,7 @@ export function poolingResponses(): Responses {
     object: z.literal('pooling'),
     data: about(
       z.union([z.array(z.number()), z.array(z.array(z.number())), z.string()]),
-      'Numbers, or a list of them for each token, or base64 of 32-bit floats in little-endian order, one behind the other.',
+      'Numbers, or a list of them for each token, or base64 of 32-bit floats in little-endian order, one after the other.',
     ),
   });
   const answer = z.object({

@@ -28,7 +28,7 @@ const pageOf = (item: z.ZodType) =>
     data: z.array(item),
     first_id: z.string().nullable(),
     last_id: z.string().nullable(),
-    has_more: about(z.boolean(), 'There are more behind the last.'),
+    has_more: about(z.boolean(), 'There are more after the last.'),
   });
 
 const time = (text: string) => about(z.int().nullable(), text);

@@ -275,7 +275,7 @@ const streamEvent = component(
       { ...failure, error: about(z.object({ type: z.string(), ...failure }), 'The same once more.') },
       'The engine failed.',
     ),
-    event('response.failed', { response }, 'The last event, behind an error.'),
+    event('response.failed', { response }, 'The last event, after an error.'),
   ]),
   'The data of one event of a stream; the name of the event is its type.',
 );
@@ -322,7 +322,7 @@ export function compactResponses(): Responses {
       id: z.string(),
       object: z.literal('response.compaction'),
       created_at: about(z.int(), 'Seconds since 1970.'),
-      output: about(z.array(keptItem), 'Messages that stay, and an item of type compaction behind them.'),
+      output: about(z.array(keptItem), 'Messages that stay, and an item of type compaction after them.'),
       usage: about(usage, 'Of the summary.'),
     }),
     'Items that stand for a conversation.',
@@ -354,7 +354,7 @@ export function itemListResponses(): Responses {
     data: about(z.array(keptItem), 'Items, as requests have them.'),
     first_id: about(z.string().nullable(), 'The first of the page.'),
     last_id: about(z.string().nullable(), 'The last of the page.'),
-    has_more: about(z.boolean(), 'There are more behind it.'),
+    has_more: about(z.boolean(), 'There are more after it.'),
   });
   return { 200: jsonAnswer('A page of items.', list), ...errors(400, 401, 404) };
 }

@@ -60,7 +60,7 @@ function checkTogether({ top_logprobs, include, background, store }: ResponseReq
     throw new ApiError(400, `'top_logprobs' needs '${LOG_PROBS}' in 'include'.`, { param: 'top_logprobs' });
   }
   if (background && store === false) {
-    throw new ApiError(400, "'background' needs 'store': else nobody could read the response.", {
+    throw new ApiError(400, "'background' needs 'store': else no client could read the response.", {
       param: 'background',
     });
   }

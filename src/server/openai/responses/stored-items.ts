@@ -70,7 +70,7 @@ function storedItem(item: InputItem, place: string): StoredItem {
       const stored = { ...item, id: item.id ?? freshId(item) };
       if (itemSize(stored).compaction !== null) return stored;
       const param = `${place}.encrypted_content`;
-      const message = `'${param}' was not made by this server, so that nobody here can tell what the conversation was about.`;
+      const message = `'${param}' was not made by this server, which cannot know what the conversation was about.`;
       throw new ApiError(400, message, { param, code: 'invalid_encrypted_content' });
     }
     case 'item_reference':
@@ -102,7 +102,10 @@ function storedItem(item: InputItem, place: string): StoredItem {
   }
 }
 
-/** @throws ApiError for pictures of others than users and tools; InvalidRequestError for a URL of a picture that is none */
+/**
+ * @throws ApiError for pictures of others than users and tools; InvalidRequestError for an invalid URL of a
+ * picture
+ */
 function checkPictures(
   parts: readonly MessagePart[],
   place: string,

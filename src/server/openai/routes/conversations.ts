@@ -51,7 +51,7 @@ export const createConversationRoute = defineRoute({
   tags,
   summary: 'Makes a conversation',
   description:
-    'Requests of `/v1/responses` with its id in `conversation` answer its items, and add theirs. It is kept in memory beside responses, within ' +
+    'Requests of `/v1/responses` with its id in `conversation` answer its items, and add theirs. It is kept in memory next to responses, within ' +
     'the same limits, and found by requests with the same API key only. It has up to 4096 items and 16 MiB.',
   body: createConversationSchema,
   mayLackBody: true,

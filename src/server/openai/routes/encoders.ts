@@ -11,7 +11,7 @@ export const embeddingsRoute = defineRoute({
   path: '/v1/embeddings',
   tags: ['Encoders'],
   summary: 'Embeds texts',
-  description: 'The same text has the same embedding to the bit, alone and beside any others.',
+  description: 'The same text has the same embedding to the bit, alone and together with any others.',
   body: embeddingRequestSchema,
   examples: {
     'A text': { input: 'The cat sits outside.' },

@@ -15,7 +15,7 @@ export const propsRoute = defineRoute({
   method: 'get',
   path: '/props',
   tags: ['Models'],
-  summary: "Tells a model's context and chat template, in the fields of llama.cpp's server",
+  summary: "Returns a model's context and chat template, in the fields of llama.cpp's server",
   query,
   responses: async () => (await import('../answers/server.js')).propsResponses(),
   loadsModel: true,
@@ -33,7 +33,7 @@ export const propsRoute = defineRoute({
       },
       total_slots: maxActiveRequests,
       model_alias: name,
-      // Where it lies is nobody's business; its name is shown by clients.
+      // Its folder is kept private; its name is shown by clients.
       model_path: fileName ?? name,
       chat_template: codec.templateSource ?? '',
       ...(hasOwnToolTemplate(codec) && { chat_template_tool_use: codec.toolTemplateSource }),
@@ -81,7 +81,7 @@ export const tokenizerInfoRoute = defineRoute({
   method: 'get',
   path: '/tokenizer_info',
   tags: ['Models'],
-  summary: "Tells about a model's tokenizer",
+  summary: "Describes a model's tokenizer",
   query,
   responses: async () => (await import('../answers/server.js')).tokenizerInfoResponses(),
   loadsModel: true,

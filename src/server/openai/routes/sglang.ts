@@ -12,14 +12,14 @@ export const modelInfoRoute = defineRoute({
   method: 'get',
   path: '/get_model_info',
   tags: ['Server'],
-  summary: "Tells about the first model, in the fields of SGLang's server",
+  summary: "Describes the first model, in the fields of SGLang's server",
   responses: async () => (await import('../answers/server.js')).modelInfoResponses(),
   handle: (_, context) => {
     const model = findModel(context, undefined);
     const { id, kind, maxSeqLen, facts } = model;
     const generator = kind === 'generator' ? model : null;
     return Response.json({
-      // Where it lies is nobody's business.
+      // Its folder is kept private.
       model_path: generator?.fileName ?? id,
       served_model_name: id,
       is_generation: generator !== null,
@@ -34,7 +34,7 @@ export const serverInfoRoute = defineRoute({
   method: 'get',
   path: '/get_server_info',
   tags: ['Server'],
-  summary: "Tells about the server and its first model, in the fields of SGLang's server",
+  summary: "Describes the server and its first model, in the fields of SGLang's server",
   responses: async () => (await import('../answers/server.js')).serverInfoResponses(),
   handle: (_, context) => {
     const model = findModel(context, undefined);
@@ -61,7 +61,7 @@ export const getLoadRoute = defineRoute({
   method: 'get',
   path: '/get_load',
   tags: ['Server'],
-  summary: "Tells the load of the first model that generates text, in the fields of SGLang's server",
+  summary: "Reports the load of the first model that generates text, in the fields of SGLang's server",
   responses: async () => (await import('../answers/server.js')).getLoadResponses(),
   handle: (_, context) => {
     const { statistics, kvCache } = findGenerator(context, undefined);

@@ -43,7 +43,7 @@ export const chatRequestSchema = component(
       }),
       add_special_tokens: optional(z.boolean(), {
         description:
-          'Adds the tokens that the model wants around a text, beside those that the chat template writes.',
+          'Adds the tokens that the model wants around a text, besides those that the chat template writes.',
         default: false,
       }),
       documents: optional(

@@ -26,7 +26,7 @@ export const completionRequestSchema = component(
       echo: optional(z.boolean(), { description: 'Puts the prompt before the answer.', default: false }),
       logprobs: optional(
         z.int().min(-1),
-        'Log-probabilities of the tokens, and of so many of the most probable ones at each place (-1: all); with `echo` of the prompt too.',
+        'Log-probabilities of the tokens, and of this number of the most probable ones at each place (-1: all); with `echo` of the prompt too.',
       ),
       response_format: optional(responseFormat, 'What the answer has to look like: any text, or JSON.'),
       suffix: optional(

@@ -16,7 +16,7 @@ const truncatePromptTokens = optional(
     .min(-1)
     .max(MAX_INT32)
     .refine((value) => value !== 0, 'expected -1 or at least 1'),
-  'Cuts longer inputs at their end to so many tokens, special tokens included; -1: to what the model takes. Not given: a longer input is an error. Of a pair of texts the longer one is cut first.',
+  'Cuts longer inputs at their end to this number of tokens, special tokens included; -1: to what the model takes. Not given: a longer input is an error. Of a pair of texts the longer one is cut first.',
 );
 
 /** Fields of every route for encoders but Cohere's. */

@@ -37,7 +37,7 @@ export const infillRequestSchema = component(
       cache_prompt: cachePrompt,
       stream: optional(z.boolean(), { description: 'Answers with server-sent events.', default: false }),
       return_tokens: optional(z.boolean(), {
-        description: 'Tells the tokens of the answer.',
+        description: 'Returns the tokens of the answer.',
         default: false,
       }),
       response_fields: optional(

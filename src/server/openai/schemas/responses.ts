@@ -94,7 +94,7 @@ export const responseRequestSchema = component(
       ),
       tools: optional(
         toolList,
-        'Functions that the model may call, in the form that its chat template has for them, custom tools, whose input is a text, both also in namespaces, a search for tools that the client makes, and MCP servers (type mcp), whose tools run here. Tools of types that are not known here are left out, which a warning in the header X-Skein-Warning tells.',
+        'Functions that the model may call, in the form that its chat template has for them, custom tools, whose input is a text, both also in namespaces, a search for tools that the client makes, and MCP servers (type mcp), whose tools run here. Tools of types that are not known here are left out, which a warning in the header X-Skein-Warning reports.',
       ),
       tool_choice: optional(
         toolChoice,
@@ -146,7 +146,7 @@ export const responseRequestSchema = component(
       service_tier: ignored(),
       background: optional(z.boolean(), {
         description:
-          "Answers at once, and makes the response whether or not somebody reads it; needs 'store'. With 'stream' its events can be read again.",
+          "Answers at once, and makes the response whether or not a client reads it; needs 'store'. With 'stream' its events can be read again.",
         default: false,
       }),
       conversation: optional(

@@ -10,7 +10,7 @@ export const TRACING_PACKAGES = {
   '@opentelemetry/exporter-trace-otlp-http': '0.223.1',
 } as const;
 
-export const TRACING_MISSING = `Tracing needs OpenTelemetry's packages, which are not here: "skein setup tracing" installs them, or "npm install @opentelemetry/sdk-trace-base@2 @opentelemetry/exporter-trace-otlp-http@0.223" beside your program.`;
+export const TRACING_MISSING = `Tracing needs OpenTelemetry's packages, which are not here: "skein setup tracing" installs them, or "npm install @opentelemetry/sdk-trace-base@2 @opentelemetry/exporter-trace-otlp-http@0.223" in the folder of your program.`;
 
 /** The folder of `skein setup tracing`: one for each user. */
 export function tracingSetupFolder(cacheDirectory = defaultCacheDirectory()): string {
@@ -24,7 +24,7 @@ export type LoadPackage = (name: string) => unknown;
 export function findTracingPackages(cacheDirectory?: string): LoadPackage | null {
   const require = findPackages(Object.keys(TRACING_PACKAGES), tracingSetupFolder, cacheDirectory);
   if (require === null) return null;
-  // What the SDK itself needs lies where it looks for it.
+  // The SDK's own dependencies are where it looks for them.
   const ofSdk = createRequire(require.resolve('@opentelemetry/sdk-trace-base'));
   return (name) => (name in TRACING_PACKAGES ? require(name) : ofSdk(name));
 }

@@ -262,7 +262,7 @@ describe('tools of a chat', () => {
     [{ a: { execute, parameters: z.object({}) } }, 'parameters is a ZodObject; it must be a JSON schema'],
     [
       { a: { execute, input: v.object({}) } },
-      'tools.a.input is a schema of valibot without ~standard.jsonSchema, from which no JSON schema can be made here; give it as parameters beside it.',
+      'tools.a.input is a schema of valibot without ~standard.jsonSchema, from which no JSON schema can be made here; give it as parameters next to it.',
     ],
     [{ a: { execute, input: z.date() } }, 'that has no JSON schema: Date cannot be represented'],
     [

@@ -134,7 +134,7 @@ describe('a template in the form of a Modelfile', () => {
     ['dashes', `{{ .Prompt }}{{${' -'.repeat(30_000)}`, 14],
   ])('an action that is never closed is refused where it begins: %s', (_, source, place) => {
     expect(() => renderTemplate(source, values, () => {})).toThrow(
-      `'template' has {{ at character ${place} without }} behind it.`,
+      `'template' has {{ at character ${place} without }} after it.`,
     );
   });
 
