@@ -6,7 +6,7 @@ import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
 import { withSection } from '../../tools/document-section.js';
 import {
   familiesWithoutFacts,
-  modelTables,
+  MODEL_DOCUMENTS,
   type OpenedModel,
 } from '../../tools/published-models/model-tables.js';
 import {
@@ -87,15 +87,18 @@ describe('the headers of a published model', () => {
   });
 });
 
-describe('the tables of docs/models.md', () => {
-  it('say what was found here (npx tsx tools/write-model-tables.ts writes them)', () => {
-    const text = readFileSync(new URL('../../docs/models.md', import.meta.url), 'utf8');
-    const written = Object.entries(modelTables(PUBLISHED_MODELS.map(openedOf))).reduce(
-      (result, [name, table]) => withSection(result, name, table),
-      text,
-    );
-    expect(text).toBe(written);
-  });
+describe('the tables of models in documents', () => {
+  it.each(Object.entries(MODEL_DOCUMENTS))(
+    'of %s say what was found here (npx tsx tools/write-model-tables.ts writes them)',
+    (document, tablesOf) => {
+      const text = readFileSync(new URL(`../../${document}`, import.meta.url), 'utf8');
+      const written = Object.entries(tablesOf(PUBLISHED_MODELS.map(openedOf))).reduce(
+        (result, [name, table]) => withSection(result, name, table),
+        text,
+      );
+      expect(text).toBe(written);
+    },
+  );
 
   it('have a row for each architecture that writes texts', () => {
     expect(familiesWithoutFacts()).toEqual([]);

@@ -1,6 +1,6 @@
 /** What a table of models says of a family besides what can be computed, by ModelConfig.architecture. */
 interface FamilyFacts {
-  /** Published models and what is particular about them, in Markdown. */
+  /** Published models, and links to what is special about them, in Markdown. */
   models: string;
   /** Name in GGUF files that are of this family without another name of their own. */
   gguf?: string;
@@ -11,77 +11,61 @@ interface FamilyFacts {
 const FIRST = '0.1.0';
 const since = (models: string): FamilyFacts => ({ models, since: FIRST });
 
-const EXPERTS = '[with experts](#mixtures-of-experts)';
+const EXPERTS = '[experts](#mixtures-of-experts)';
+const STATE = '[state](#models-with-recurrent-state)';
+const VISION = '[multimodal](#multimodal-models)';
 
 /** In the order of the table. Encoders have a page of their own. */
 export const FAMILY_FACTS: Readonly<Record<string, FamilyFacts>> = {
   llama: since('Llama 2 and 3, SmolLM2, TinyLlama and many more'),
   mistral: {
-    ...since('Mistral 7B; its sliding window bounds the KV cache of a sequence, which a GGUF does not name'),
+    ...since('Mistral 7B; a sliding window, absent from GGUFs, bounds its KV cache'),
     gguf: 'llama',
   },
-  mixtral: since(`Mixtral 8x7B and 8x22B, ${EXPERTS}`),
+  mixtral: since(`Mixtral 8x7B and 8x22B; ${EXPERTS}`),
   qwen2: since('Qwen2, Qwen2.5, DeepSeek-R1-Distill-Qwen'),
   qwen3: since('Qwen3, dense'),
-  qwen35: since(
-    'Qwen3.5 and 3.6, dense, [with states](#models-with-a-state); also inside the model that sees',
-  ),
-  qwen35moe: since(
-    `Qwen3.5 and 3.6 with experts, [with states](#models-with-a-state), ${EXPERTS}; also inside the model that sees`,
-  ),
-  qwen3next: since(`Qwen3-Next, [with states](#models-with-a-state), ${EXPERTS}`),
-  lfm2: since('LFM2, dense, [with states](#models-with-a-state)'),
-  lfm2moe: since(`LFM2 with experts, [with states](#models-with-a-state), ${EXPERTS}`),
-  mamba2: since('Mamba2 and Mamba-Codestral, [with states](#models-with-a-state) alone: no layer attends'),
-  falconh1: since('Falcon-H1, [with states](#models-with-a-state) next to attention in each layer'),
-  nemotronh: since(
-    `Nemotron-H, Nemotron Nano 2 and Nemotron 3 Nano, [with states](#models-with-a-state), the last one ${EXPERTS}`,
-  ),
-  qwen3moe: since(`Qwen3-30B-A3B, Qwen3-235B-A22B and Qwen3-Coder of these sizes, ${EXPERTS}`),
-  qwen2moe: since(`Qwen1.5-MoE-A2.7B and Qwen2-57B-A14B, ${EXPERTS}`),
-  olmoe: since(`OLMoE, ${EXPERTS}`),
-  phimoe: since(
-    `Phi-3.5-MoE, ${EXPERTS}, two that are chosen one after the other; in a GGUF its factor on RoPE is the one that llama.cpp's converter finds`,
-  ),
-  glm4moe: since(`GLM-4.5, 4.6 and Air, ${EXPERTS}; layers that guess further tokens are left aside`),
-  gptoss: since(
-    `gpt-oss-20b and 120b, ${EXPERTS} in MXFP4, which stay as they are; scores without values in the softmax, on every executor`,
-  ),
-  phi3: since('Phi-3, Phi-3.5, Phi-4 and their mini models, LongRoPE included'),
+  qwen35: since(`Qwen3.5 and 3.6, dense; ${STATE}, ${VISION}`),
+  qwen35moe: since(`Qwen3.5 and 3.6; ${STATE}, ${EXPERTS}, ${VISION}`),
+  qwen3next: since(`Qwen3-Next; ${STATE}, ${EXPERTS}`),
+  lfm2: since(`LFM2, dense; ${STATE}`),
+  lfm2moe: since(`LFM2; ${STATE}, ${EXPERTS}`),
+  mamba2: since(`Mamba2, Mamba-Codestral; ${STATE}, no attention`),
+  falconh1: since(`Falcon-H1; ${STATE}`),
+  nemotronh: since(`Nemotron-H, Nemotron Nano 2, Nemotron 3 Nano; ${STATE}, in 3 Nano ${EXPERTS}`),
+  qwen3moe: since(`Qwen3-30B-A3B, Qwen3-235B-A22B and Qwen3-Coder of these sizes; ${EXPERTS}`),
+  qwen2moe: since(`Qwen1.5-MoE-A2.7B, Qwen2-57B-A14B; ${EXPERTS}`),
+  olmoe: since(`OLMoE; ${EXPERTS}`),
+  phimoe: since(`Phi-3.5-MoE; ${EXPERTS}`),
+  glm4moe: since(`GLM-4.5, 4.6, Air, without their MTP layers; ${EXPERTS}`),
+  gptoss: since(`gpt-oss-20b and 120b; ${EXPERTS} in MXFP4`),
+  phi3: since('Phi-3, Phi-3.5, Phi-4 and mini models, with LongRoPE'),
   gemma2: since('Gemma 2'),
-  gemma3: since('Gemma 3, also [inside a model that sees](#models-that-also-see)'),
+  gemma3: since(`Gemma 3; ${VISION}`),
   gemma: since('Gemma 1'),
   smollm3: since('SmolLM3'),
   olmo2: since('OLMo 2'),
   olmo3: since('OLMo 3'),
   exaone4: since('EXAONE 4'),
-  granite: since('Granite 3, dense; Granite 4 where its class is this one'),
+  granite: since('Granite 3, dense; Granite 4 of this class'),
   granite4: {
-    ...since(
-      `Granite 4: where layers have [states](#models-with-a-state), on the native and the wasm executor, also ${EXPERTS}; where all attend, its GGUF is a granite`,
-    ),
+    ...since(`Granite 4; ${EXPERTS}; if with ${STATE}: native, wasm`),
     gguf: 'granite',
   },
   cohere: since('Command R and R+'),
   cohere2: since('Command R7B and A'),
-  glm: since("GLM-4 9B, dense; its GGUF as llama.cpp's converter writes it, in both forms of its code"),
+  glm: since('GLM-4 9B, dense'),
   glm4: since('GLM-4-0414 and Z1, dense'),
-  ministral: since('Ministral with windows in some layers'),
-  ministral3: since(
-    'Ministral 3 up to its original context of 16,384 tokens, beyond which queries would be scaled',
-  ),
+  ministral: since('Ministral, windows in some layers'),
+  ministral3: since('Ministral 3, up to 16,384 tokens of context'),
   seed_oss: since('Seed-OSS 36B'),
   ernie4_5: since('ERNIE 4.5, dense'),
   arcee: since('AFM'),
   nemotron: since('Nemotron and Minitron, dense'),
   apertus: since('Apertus'),
-  gemma4: since(
-    'Gemma 4, also [inside a model that sees](#models-that-also-see) and [with experts](#mixtures-of-experts); E2B and E4B with the inputs of their layers',
-  ),
-  openelm: since('OpenELM, whose layers have heads and widths of their own'),
+  gemma4: since(`Gemma 4, E2B and E4B too; ${EXPERTS}, ${VISION}`),
+  openelm: since('OpenELM'),
   hunyuan: since('Hunyuan, dense'),
-  minicpm: since(
-    'MiniCPM 1, 2 and 4, up to the context where attention becomes sparse; compared as the Granite with its factors',
-  ),
+  minicpm: since('MiniCPM 1, 2 and 4, below the context where attention becomes sparse'),
   gpt2: since('GPT-2, DistilGPT-2'),
 };

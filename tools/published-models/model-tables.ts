@@ -35,37 +35,43 @@ interface TinyModel {
   gguf: boolean;
 }
 
-/** The tables of docs/models.md, by the names of their sections. */
-export function modelTables(opened: readonly OpenedModel[]): Record<string, string> {
-  return { families: familiesTable(opened), refused: refusedTable(opened) };
-}
+/** Tables of models by the names of their sections: those of a user's page, and those of what was checked. */
+export const MODEL_DOCUMENTS = {
+  'docs/models.md': (opened: readonly OpenedModel[]) => ({
+    families: familiesTable(),
+    refused: refusedTable(opened, (names, architecture) => [names, architecture]),
+  }),
+  'docs/lab/models.md': (opened: readonly OpenedModel[]) => ({
+    checks: checksTable(opened),
+    refused: refusedTable(opened, (names, architecture, reason) => [names, architecture, reason]),
+  }),
+} as const;
 
-function familiesTable(opened: readonly OpenedModel[]): string {
+function familiesTable(): string {
   const tiny = tinyModels();
-  const rows = Object.entries(FAMILY_FACTS).map(([family, { models, since, gguf: shared }]) => {
+  const rows = Object.entries(FAMILY_FACTS).map(([family, { models, gguf: shared }]) => {
     const { huggingFace, gguf: own } = namesOfArchitecture(family);
     const gguf = shared === undefined ? own : [...own, shared];
-    const checked = tiny.filter(({ config }) => config.architecture === family);
+    const checked = tiny.find(({ config }) => config.architecture === family);
     return [
       family,
       code(huggingFace),
       gguf.length === 0 ? 'no' : code(gguf),
-      checked.length === 0 ? 'not checked' : executorsOf(checked[0]!.config),
-      since,
+      checked === undefined ? 'not checked' : executorsOf(checked.config),
       models,
-      checksOf(checked, opened, family),
     ];
   });
-  const head = [
-    'family',
-    '`architectures` of config.json',
-    'GGUF',
-    'executors',
-    'since',
-    'models',
-    'checked by',
-  ];
+  const head = ['family', '`architectures` of config.json', 'GGUF', 'executors', 'models'];
   return markdownTable(head, rows, head.length);
+}
+
+function checksTable(opened: readonly OpenedModel[]): string {
+  const tiny = tinyModels();
+  const rows = Object.entries(FAMILY_FACTS).map(([family, { since }]) => {
+    const checked = tiny.filter(({ config }) => config.architecture === family);
+    return [family, since, checksOf(checked, opened, family)];
+  });
+  return markdownTable(['family', 'since', 'checked by'], rows, 3);
 }
 
 const code = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ');
@@ -101,7 +107,7 @@ function executorsOf(config: ModelConfig): string {
     }
   };
   if (sharedBy(2, 1)) return names;
-  return `${names}; ${sharedBy(1, 2) ? 'ranks deal whole layers' : 'no ranks'}`;
+  return `${names}; ${sharedBy(1, 2) ? 'pipeline ranks' : 'no ranks'}`;
 }
 
 /** Tiny models of test/fixtures that have a golden, and those that test/goldens/families.json describes. */
@@ -138,7 +144,10 @@ function reasonOf(sentence: string): string {
     .replace(/, found .*\.$/, '');
 }
 
-function refusedTable(opened: readonly OpenedModel[]): string {
+function refusedTable(
+  opened: readonly OpenedModel[],
+  cellsOf: (names: string, architecture: string, reason: string) => string[],
+): string {
   const rows = new Map<string, string[]>();
   for (const { model, opened: sentence } of opened) {
     if (typeof sentence !== 'string') continue;
@@ -146,11 +155,12 @@ function refusedTable(opened: readonly OpenedModel[]): string {
     const key = `\`${architecture}\` | ${reasonOf(sentence)}`;
     rows.set(key, [...(rows.get(key) ?? []), nameOf(model)]);
   }
-  return markdownTable(
-    ['models', '`architectures` of config.json', 'reason'],
-    [...rows].map(([key, names]) => [names.join(', '), ...key.split(' | ')]),
-    3,
-  );
+  const cells = [...rows].map(([key, names]) => {
+    const [architecture, reason] = key.split(' | ') as [string, string];
+    return cellsOf(names.join(', '), architecture, reason);
+  });
+  const head = cellsOf('models', '`architectures` of config.json', 'reason');
+  return markdownTable(head, cells, head.length);
 }
 
 /** Architectures of decoders that the table leaves out: none, or a test fails. */
