@@ -4,6 +4,7 @@ import { resolveLimits } from '../../engine/options/engine-limits.js';
 import type { KvDtype } from '../../kvcache/cache-shape.js';
 import { firstWrongToken, klDivergence, readGolden, type TinyPrompt } from '../../tools/support/goldens.js';
 import { SequenceDriver } from '../../tools/support/sequence-driver.js';
+import { mean, median } from '../../tools/support/statistics.js';
 import {
   BEST_INSTRUCTION_SET,
   openExecutor,
@@ -15,7 +16,12 @@ import { compareLogits, greatestDifference } from './compare-logits.js';
 
 /** Greatest difference of a logit in f32: the bound of tiny.test.ts. */
 const F32_LOGIT_DIFFERENCE_MAX = 2e-4;
-/** Mean divergences in nats, about twice what they are; unrelated logits diverge by about 9. */
+/**
+ * Typical divergences in nats, about twice what they are; unrelated logits diverge by about 9.
+ * Of a dense model the mean. Of one with experts the median: where rounding sends a token to
+ * another expert its answer is another one, by up to 4 nats, and which tokens these are differs
+ * from processor to processor.
+ */
 const DIVERGENCE_MAX = {
   mistral: { bf16: 1.5e-3, int8: 2e-2, int4: 1 },
   qwen2: { bf16: 1e-3, int8: 3e-2, int4: 1 },
@@ -24,16 +30,12 @@ const DIVERGENCE_MAX = {
   gemma2: { bf16: 1.5e-4, int8: 3e-3, int4: 0.2 },
   gemma3: { bf16: 4e-3, int8: 4.5e-2, int4: 2.3 },
   gpt2: { bf16: 3e-4, int8: 3.5e-3, int4: 0.12 },
-  // Where rounding sends a token to other experts, its answer is another one.
-  qwen3moe: { bf16: 3e-3, int8: 0.45, int4: 1.5 },
-  mixtral: { bf16: 1e-3, int8: 7e-2, int4: 1.7 },
-  // A token that rounding sends to another expert counts much: int8 is 0.12 with AMX's tiles.
-  'qwen3moe-shares': { bf16: 1.2e-3, int8: 1.5e-1, int4: 2.5 },
+  qwen3moe: { bf16: 5e-4, int8: 2e-2, int4: 1.8 },
+  mixtral: { bf16: 5e-4, int8: 1.5e-2, int4: 1 },
+  'qwen3moe-shares': { bf16: 5e-4, int8: 4e-2, int4: 2.5 },
 } as const;
 /** Divergence that a cache in int8 adds to DIVERGENCE_MAX. Random weights make no great dimensions, so that turning their keys saves nothing. */
 const OF_INT8_CACHE_MAX = 2.5e-3;
-/** The same where it may send a token to another expert, which counts a tenth in these tiny models. */
-const OF_INT8_CACHE_WITH_EXPERTS_MAX = 0.2;
 const ARCHITECTURES = Object.keys(DIVERGENCE_MAX) as (keyof typeof DIVERGENCE_MAX)[];
 /** Whole, and pieces that end inside a block and inside a window. */
 const CHUNKS = [256, 13];
@@ -89,7 +91,6 @@ describe.each(ARCHITECTURES)('tiny %s against Hugging Face transformers', (archi
 
   it.each(['bf16', 'int8', 'int4'] as const)('%s stays close, whatever the cache', async (precision) => {
     const { experts } = (await engines.get(tinyModelPath(architecture), precision)).manifest.config;
-    const ofInt8Cache = experts === undefined ? OF_INT8_CACHE_MAX : OF_INT8_CACHE_WITH_EXPERTS_MAX;
     for (const kvDtype of ['f32', 'bf16', 'int8'] as const) {
       const { executor, driver } = await openDriver(architecture, { precision, kvDtype });
       const divergences: number[] = [];
@@ -97,9 +98,9 @@ describe.each(ARCHITECTURES)('tiny %s against Hugging Face transformers', (archi
         divergences.push(klDivergence(reference, ours)),
       );
       executor.close();
-      const mean = divergences.reduce((sum, value) => sum + value, 0) / divergences.length;
-      expect(mean, `${kvDtype} cache`).toBeLessThan(
-        DIVERGENCE_MAX[architecture][precision] + (kvDtype === 'int8' ? ofInt8Cache : 0),
+      const typical = experts === undefined ? mean(divergences) : median(divergences);
+      expect(typical, `${kvDtype} cache`).toBeLessThan(
+        DIVERGENCE_MAX[architecture][precision] + (kvDtype === 'int8' ? OF_INT8_CACHE_MAX : 0),
       );
     }
   });

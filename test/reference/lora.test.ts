@@ -2,6 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { openAdapter } from '../../models/adapters/open-adapter.js';
 import { firstWrongToken, klDivergence } from '../../tools/support/goldens.js';
 import { SequenceDriver } from '../../tools/support/sequence-driver.js';
+import { mean } from '../../tools/support/statistics.js';
 import { BEST_INSTRUCTION_SET, openExecutor, TestEngines } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { type AdapterGolden, adapterGoldens, pathsOf } from '../support/lora-goldens.js';
@@ -59,8 +60,8 @@ describe.each(goldens)('$adapter on $model against PEFT and transformers', (gold
       divergences.push(klDivergence(reference, ours)),
     );
     executor.close();
-    const mean = divergences.reduce((sum, value) => sum + value, 0) / divergences.length;
-    console.log(`${golden.adapter}, ${precision}: KL divergence mean ${mean.toExponential(2)}`);
-    expect(mean).toBeLessThan(DIVERGENCE_MAX[precision]);
+    const average = mean(divergences);
+    console.log(`${golden.adapter}, ${precision}: KL divergence mean ${average.toExponential(2)}`);
+    expect(average).toBeLessThan(DIVERGENCE_MAX[precision]);
   });
 });

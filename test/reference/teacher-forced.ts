@@ -1,5 +1,6 @@
 import { klDivergenceOfTop, type Smollm2Prompt } from '../../tools/support/goldens.js';
 import { argmax, type SequenceDriver } from '../../tools/support/sequence-driver.js';
+import { mean } from '../../tools/support/statistics.js';
 
 /** Prompt and reference continuation in one sequence: the logits at each position that the golden speaks of. */
 export function teacherForced(driver: SequenceDriver, { promptIds, tokens, logits }: Smollm2Prompt) {
@@ -27,10 +28,10 @@ export function divergenceOf(cases: Iterable<{ driver: SequenceDriver; prompt: S
     comparable += steps.length;
     same += steps.filter((logits, step) => argmax(logits) === prompt.tokens[step]).length;
   }
-  const mean = divergences.reduce((sum, value) => sum + value, 0) / divergences.length;
+  const average = mean(divergences);
   const greatest = Math.max(...divergences);
   const text =
-    `${divergences.length} positions: KL divergence mean ${mean.toExponential(2)}, greatest ${greatest.toExponential(2)} nats; ` +
+    `${divergences.length} positions: KL divergence mean ${average.toExponential(2)}, greatest ${greatest.toExponential(2)} nats; ` +
     `same greedy token at ${same} of ${comparable} steps`;
-  return { mean, greatest, same: same / comparable, text };
+  return { mean: average, greatest, same: same / comparable, text };
 }

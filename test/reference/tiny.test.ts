@@ -9,6 +9,7 @@ import {
   type TinyPrompt,
 } from '../../tools/support/goldens.js';
 import { SequenceDriver } from '../../tools/support/sequence-driver.js';
+import { mean } from '../../tools/support/statistics.js';
 import {
   BEST_INSTRUCTION_SET,
   INSTRUCTION_SETS,
@@ -89,17 +90,17 @@ describe.each(TINY_VARIANTS)('tiny %s against Hugging Face transformers', (varia
       );
       executor.close();
       const greatest = Math.max(...divergences);
-      const mean = divergences.reduce((sum, value) => sum + value, 0) / divergences.length;
+      const average = mean(divergences);
       console.log(
-        `tiny ${variant}, ${precision} on ${instructionSet}: KL divergence mean ${mean.toExponential(2)}, ` +
+        `tiny ${variant}, ${precision} on ${instructionSet}: KL divergence mean ${average.toExponential(2)}, ` +
           `greatest ${greatest.toExponential(2)}`,
       );
       const most = DIVERGENCE_MAX[variant];
       // Pairs of bf16 round the activations as well, to a sixteenth of int8's steps.
       if (precision === 'bf16' && multipliesPairs(instructionSet))
-        expect(mean).toBeLessThan(most.int8Mean / 5);
+        expect(average).toBeLessThan(most.int8Mean / 5);
       else if (precision === 'bf16') expect(greatest).toBeLessThan(most.bf16);
-      else expect(mean).toBeLessThan(precision === 'int8' ? most.int8Mean : most.int4Mean);
+      else expect(average).toBeLessThan(precision === 'int8' ? most.int8Mean : most.int4Mean);
     });
   });
 });

@@ -1,3 +1,8 @@
+/** The arithmetic mean; NaN of none. */
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
 /** The middle value, or the mean of the two in the middle; NaN of none. */
 export function median(values: readonly number[]): number {
   if (values.length === 0) return Number.NaN;
