@@ -15,7 +15,7 @@ import { changeTraceSettings, tracedModel, traceSettings } from '../inferring/tr
 import { requireAdmin } from '../web/access/auth.js';
 import type { AppEnv } from '../web/app-env.js';
 import { readJson, readJsonText } from '../web/bodies/read-json.js';
-import { ENGINE_HEADER, exchangeOf } from '../web/exchange.js';
+import { ENGINE_HEADER, engineOf, exchangeOf } from '../web/exchange.js';
 import type { Route } from '../web/route.js';
 import { ANY_MODEL_SOCKET, notFound } from './errors.js';
 import { type AskedGenerate, answerGenerate, streamGenerate } from './generate.js';
@@ -212,7 +212,7 @@ export const KSERVE_ROUTES: readonly ProtocolRoute[] = [
   ),
   ...modelRoutes('post', '/infer', async (c, platform, { maxBodyBytes, requestTimeoutMs, apiKeys }) => {
     const memory = c.get('memory');
-    const engine = c.req.header(ENGINE_HEADER);
+    const engine = engineOf(c.req.header(ENGINE_HEADER));
     const asker = { caller: c.get('caller'), requestId: c.get('requestId') };
     const known = { ...asker, timeLimitMs: requestTimeoutMs, engine };
     const answer = await answerInfer(modelOf(c, platform), {

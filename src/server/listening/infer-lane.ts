@@ -20,7 +20,7 @@ import { unlessStalled } from '../web/bodies/body-limit.js';
 import { bodyCoding, plainBody } from '../web/bodies/inflate-body.js';
 import { type BodyRoom, longBody, SMALL_BODY } from '../web/bodies/read-body.js';
 import { shuttingDown } from '../web/errors.js';
-import { ENGINE_HEADER } from '../web/exchange.js';
+import { ENGINE_HEADER, engineOf } from '../web/exchange.js';
 import { heldWhile } from '../web/memory/hold-memory.js';
 import { REQUEST_BYTES, textMemory } from '../web/memory/memory-estimates.js';
 import { RequestMemory } from '../web/memory/request-memory.js';
@@ -186,7 +186,7 @@ export class InferLane {
         memory,
         terms: inferTerms({
           ...{ caller, requestId, timeLimitMs, memory, tally: lane.tally },
-          engine: textOf(headers[ENGINE_HEADER]),
+          engine: engineOf(textOf(headers[ENGINE_HEADER])),
           admit: quotas && toldAdmit(quotas, caller, outgoing),
         }),
         regions: regionAccess(platform, caller, apiKeys, maxBodyBytes),

@@ -9,6 +9,9 @@ import { noteWarning, type Warn } from './warnings.js';
 /** Names the engine that is to answer, by its system_fingerprint. */
 export const ENGINE_HEADER = 'x-skein-engine';
 
+/** Engine that ENGINE_HEADER names; an empty header names none. */
+export const engineOf = (header: string | undefined): string | undefined => header || undefined;
+
 /** Services that every exchange uses. */
 export interface ExchangeServices {
   log: ServerLog;
@@ -54,7 +57,7 @@ export function exchangeOf(
       admit: c.get('admit'),
       onParting: (parting) => c.set('parting', parting),
       trace: c.get('trace'),
-      engine: c.req.header(ENGINE_HEADER),
+      engine: engineOf(c.req.header(ENGINE_HEADER)),
       isBatch: c.env?.inner !== undefined,
     },
   };

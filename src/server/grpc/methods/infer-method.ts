@@ -12,7 +12,7 @@ import { inferTerms } from '../../inferring/infer-terms.js';
 import { regionAccess } from '../../inferring/platform.js';
 import type { Tracing } from '../../tracing/tracing.js';
 import type { Caller } from '../../web/access/api-keys.js';
-import { ENGINE_HEADER } from '../../web/exchange.js';
+import { ENGINE_HEADER, engineOf } from '../../web/exchange.js';
 import { REQUEST_BYTES } from '../../web/memory/memory-estimates.js';
 import { type AnswerHead, inferResponseParts } from '../infer/infer-answer.js';
 import { type InferMessage, readInferMessage } from '../infer/infer-message.js';
@@ -93,7 +93,7 @@ export class AskedInfer {
     this.#caller = caller;
     this.#requestId = call.requestId;
     this.#tally = tally;
-    this.#engine = headerText(call.headers[ENGINE_HEADER]);
+    this.#engine = engineOf(headerText(call.headers[ENGINE_HEADER]));
     this.#services = services;
     this.#regions = regionAccess(services.platform, caller, services.apiKeys, services.maxBytes);
     try {

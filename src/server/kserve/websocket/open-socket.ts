@@ -2,7 +2,7 @@ import type { Context } from 'hono';
 import type { Platform } from '../../inferring/platform.js';
 import type { AppEnv } from '../../web/app-env.js';
 import { ApiError, shuttingDown } from '../../web/errors.js';
-import { ENGINE_HEADER } from '../../web/exchange.js';
+import { ENGINE_HEADER, engineOf } from '../../web/exchange.js';
 import { upgradeOf } from '../../web/upgrade.js';
 import type { KserveServices } from '../services.js';
 import { InferSocket, SOCKET_BYTES } from './infer-socket.js';
@@ -27,7 +27,7 @@ export function openSocket(
   c.get('memory').holdBody(SOCKET_BYTES);
   const { stallLimitMs } = context.eventStream;
   const asked = { caller: c.get('caller'), requestId: c.get('requestId'), path: c.req.path };
-  const opening = { model, ...asked, admit: c.get('admit'), engine: c.req.header(ENGINE_HEADER) };
+  const opening = { model, ...asked, admit: c.get('admit'), engine: engineOf(c.req.header(ENGINE_HEADER)) };
   const services = { ...context, platform, stallLimitMs };
   upgrade.accept((link) => new InferSocket(link, services, opening).begin());
   return new Response(null, { headers: ALREADY_SENT });

@@ -51,6 +51,15 @@ it('a model without engines of a name refuses a request that names one, however 
   expect(taken).toEqual([]);
 });
 
+it('an empty header names no engine', async () => {
+  const { platform, taken, untilTaken } = played('generator');
+  const answer = platform.infer('m', TENSORS, { 'x-skein-engine': '' });
+  await untilTaken();
+  expect(taken[0]!.request.terms!.engine).toBeUndefined();
+  taken[0]!.on.fail(new InferError('Enough.', 'invalid'));
+  await answer;
+});
+
 it('a stream of generate has no head while its request waits for an engine elsewhere', async () => {
   const { platform, taken, untilTaken, timesAsked } = played('generator');
   const answer = platform.post('/v2/models/m/generate_stream', { INPUT0: [7] });
