@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches the programs of test/programs.txt, one file each, into FOLDER: some 350 MB to download, 700 MB on the disk. What npm would
+# Fetches the programs of test/programs.txt, one file each, into FOLDER: some 400 MB to download, 850 MB on the disk. What npm would
 # install of them is more, in places of its own choice.
 #
 #   tools/clients/fetch-programs.sh FOLDER

@@ -34,7 +34,7 @@ export interface ClientPage {
 
 const FOLDER = 'docs/clients';
 /** Pages without programs of a language that is tested here. */
-const WITHOUT_PROGRAMS = new Set(['README', 'codex', 'claude-code']);
+const WITHOUT_PROGRAMS = new Set(['README', 'codex', 'claude-code', 'cline']);
 
 function sectionsOf(path: string): Map<string, string> {
   const [, ...parts] = readDocument(path).split(/^## (.+)$/m);
