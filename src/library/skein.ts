@@ -32,7 +32,7 @@ import {
   checkManyOptions,
   checkSeveralOptions,
 } from './options/generate-options.js';
-import { checkModelOptions, withEmbeddedCache } from './options/model-options.js';
+import { checkModelOptions, withEmbeddedDefaults } from './options/model-options.js';
 import { checkRanksOptions } from './ranks-check.js';
 import { Tokenizer } from './tokenizer.js';
 
@@ -66,7 +66,7 @@ export class Skein {
   static async load(options: ModelOptions): Promise<Skein> {
     checkModelOptions(options);
     checkRanksOptions(options);
-    const loaded = await loadModel(withEmbeddedCache(options)).catch((error: unknown) => {
+    const loaded = await loadModel(withEmbeddedDefaults(options)).catch((error: unknown) => {
       throw inPlainNames(error);
     });
     warnOfFallback(loaded.info);

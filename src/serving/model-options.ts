@@ -11,9 +11,8 @@ import type { EngineValues, LoadingValues } from '../options/table.js';
 type Loose<Values> = { [Name in keyof Values]?: Exclude<Values[Name], undefined> | undefined };
 
 /**
- * Options for loading a model. Names, values and defaults are those of the flags of `skein serve`, except that
- * chunkedPrefill and prefixCaching are off by default, and Skein.load takes a KV cache of 32,768 tokens unless kvCacheTokens,
- * memoryFraction or a longer maxContextTokens is given. docs/options.md explains each.
+ * Options for loading a model. Names, values and defaults are those of the flags of `skein serve`, except that Skein.load takes a KV
+ * cache of 32,768 tokens unless kvCacheTokens, memoryFraction or a longer maxContextTokens is given. docs/options.md explains each.
  */
 export interface ModelOptions extends Loose<LoadingValues>, Loose<EngineValues<FlagSpec | null>> {
   /**

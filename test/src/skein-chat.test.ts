@@ -42,6 +42,35 @@ describe('an embedded model', () => {
     expect(small.info.kvTokens).toBe(1024);
   });
 
+  it('computes only what a turn of a chat adds, unless it is told otherwise', async () => {
+    const computedInTurns = async (model: Skein) => {
+      const computed: number[] = [];
+      const chat = await model.chat({ system: 'You tell stories of geese. '.repeat(10), seed: 1 });
+      for (const question of ['Tell me a story', 'And another']) {
+        let tokens = 0;
+        const leave = model.onStats(({ contextTokens }) => {
+          tokens += contextTokens;
+        });
+        await chat.send(question, { maxTokens: 8 });
+        leave();
+        computed.push(tokens);
+      }
+      return computed as [number, number];
+    };
+    const [first, second] = await computedInTurns(skein);
+    expect(second).toBeLessThan(first / 2);
+
+    await using without = await Skein.load({
+      model: join(repository, 'models/demo/gosling'),
+      cacheDir: testCacheDir,
+      threads: 1,
+      prefixCaching: false,
+    });
+    const [one, two] = await computedInTurns(without);
+    expect(one).toBe(first);
+    expect(two).toBeGreaterThan(one);
+  });
+
   it('answers in the form of a schema of zod, which parses the answer', async () => {
     const schema = z.object({ place: z.enum(['Rome', 'Oslo']), days: z.number().int().min(1).max(9) });
     const { text, toolCalls } = await skein.complete({ messages, guided: { json: schema }, maxTokens: 200 });

@@ -47,7 +47,7 @@ async function ask(skein: Skein, request: IncomingMessage, response: ServerRespo
 }
 
 async function main(): Promise<void> {
-  const skein = await Skein.load({ model: MODEL, chunkedPrefill: true, prefixCaching: true });
+  const skein = await Skein.load({ model: MODEL });
   const server = createServer((request, response) => {
     if (request.method === 'POST' && request.url === '/ask') void ask(skein, request, response);
     else if (request.url?.startsWith('/llm/')) {

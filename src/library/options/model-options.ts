@@ -52,13 +52,20 @@ function checkLoading<Options extends { model: string }>(
 const EMBEDDED_KV_CACHE_TOKENS = 32_768;
 
 /**
- * The options with a KV cache that leaves the program its memory: a server takes nearly all that is free. An
- * explicit cache size or context length is kept.
+ * The options with the defaults of a model inside another program: those of a server, with a KV cache that leaves the program its
+ * memory, of which a server takes nearly all that is free. An explicit cache size or context length is kept.
  */
-export function withEmbeddedCache(options: ModelOptions): ModelOptions {
-  if (options.kvCacheTokens !== undefined || options.memoryFraction !== undefined) return options;
-  const kvCacheTokens = Math.max(EMBEDDED_KV_CACHE_TOKENS, options.maxContextTokens ?? 0);
-  return { ...options, kvCacheTokens };
+export function withEmbeddedDefaults(options: ModelOptions): ModelOptions {
+  const {
+    chunkedPrefill = true,
+    prefixCaching = true,
+    kvCacheTokens,
+    memoryFraction,
+    maxContextTokens = 0,
+  } = options;
+  const defaulted = { ...options, chunkedPrefill, prefixCaching };
+  if (kvCacheTokens !== undefined || memoryFraction !== undefined) return defaulted;
+  return { ...defaulted, kvCacheTokens: Math.max(EMBEDDED_KV_CACHE_TOKENS, maxContextTokens) };
 }
 
 const RULES = Object.fromEntries(
