@@ -1,12 +1,19 @@
 import { retell, textOf } from '../../base/skein-error.js';
+import { defaultThreads } from '../../base/topology.js';
 import { weightBytesOf } from '../../engine/directory/engine-directory.js';
 import type { FixedMemory } from '../../engine/executors/memory-budget.js';
 import { availableMemory } from '../../kvcache/available-memory.js';
 import { DEFAULT_REVISION } from '../hub/local-model.js';
+import { RemoteModels } from '../hub/remote-models.js';
 import { hubSettings } from '../hub/settings.js';
 import { withFlagNames } from '../options/flag-names.js';
 import { keepAliveMs } from '../options/keep-alive.js';
 import type { ModelLife } from '../server/answering/model-life.js';
+import { Downloads } from '../serving/catalogue/downloads.js';
+import { measureAside } from '../serving/catalogue/measure-aside.js';
+import { Measures } from '../serving/catalogue/measures.js';
+import { ModelCatalogue } from '../serving/catalogue/model-catalogue.js';
+import { ReadingSpeed } from '../serving/catalogue/reading-speed.js';
 import type { LiveModels } from '../serving/model-directory.js';
 import type { ModelOptions } from '../serving/model-options.js';
 import { findEnginesAside } from '../serving/on-demand/find-engines-aside.js';
@@ -20,6 +27,7 @@ import {
 import type { ModelSource, ServedVersion } from '../serving/repository/model-source.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
 import type { RunningModel } from '../serving/running-model.js';
+import type { ServedModel } from '../serving/served-model.js';
 import type { Config, ConfiguredModel } from '../settings/config.js';
 import { loadingOptions } from './loading-options.js';
 import { type Around, versionOf } from './model-repository.js';
@@ -40,24 +48,51 @@ export function onDemand(config: Config, parts: OnDemandParts): ModelLife | null
   const { modelsDir, keepAlive, maxQueuedRequests, modelLoadTimeoutSeconds } = config;
   if (modelsDir === undefined) return null;
   const store = new ModelStore(modelsDir);
+  const memoryBytes = config.modelMemoryBytes ?? freeBeside(parts.running);
   const models = new OnDemandModels({
     store,
     models: parts.models,
     loader: loaderOf(config, parts),
     limits: {
-      memoryBytes: config.modelMemoryBytes ?? freeBeside(parts.running),
+      memoryBytes,
       keepAliveMs: keepAliveMs(keepAlive)!,
       maxWaiting: maxQueuedRequests,
       loadTimeoutMs: 1000 * modelLoadTimeoutSeconds,
     },
     onError: (error) => parts.log.error({ err: error }, 'models on demand'),
   });
+  const settings = () => ({ ...hubSettings(), cacheFolder: modelsDir });
   const pulls = new ModelPulls(async (repository, on) => {
     const { pull } = await import('../hub/pull.js');
-    const settings = { ...hubSettings(), cacheFolder: modelsDir };
-    return pull(repository, { settings, revision: DEFAULT_REVISION, ...on });
+    return pull(repository, { settings: settings(), revision: DEFAULT_REVISION, ...on });
   });
-  return { store, models, pulls };
+  const catalogue = new ModelCatalogue({
+    store,
+    models: parts.models,
+    downloads: new Downloads(pulls),
+    remote: new RemoteModels(settings),
+    measures: new Measures(measureAside),
+    speed: new ReadingSpeed(
+      () => memorySpeed(config.threads),
+      () => parts.models.list().every(isIdle),
+    ),
+    memoryBytes,
+  });
+  return { store, models, pulls, catalogue };
+}
+
+function isIdle({ statistics }: ServedModel): boolean {
+  const { running, waiting } = statistics.counts();
+  return running + waiting === 0;
+}
+
+/** Share of the free memory that is read from to measure it. */
+const SHARE_TO_READ = 1 / 8;
+
+/** Bytes a second that memory gives to the threads that compute. */
+async function memorySpeed(threads = defaultThreads()): Promise<number> {
+  const { readingRate } = await import('../doctor/reading-rate.js');
+  return readingRate(threads, Math.floor((SHARE_TO_READ * availableMemory().bytes) / threads));
 }
 
 /** Memory that is left once the caches of the models that run are full. */

@@ -17,6 +17,7 @@ import type { ServingRepository } from '../serving/repository/serving-repository
 import type { EncoderInfoOfModel } from '../serving/running-model.js';
 import type { Config } from '../settings/config.js';
 import { demoModelPath } from '../settings/demo-model.js';
+import { withCacheAsFolder } from './cache-as-folder.js';
 import { takeCacheSecret } from './cache-secret.js';
 import { listenForHangUp } from './hang-up.js';
 import { listenForInterruption } from './interruption.js';
@@ -90,6 +91,7 @@ async function serveUntilSignal(config: Config, keysAndOrigins: ServerSecurity):
   }
   life?.models.close();
   life?.pulls.close();
+  life?.catalogue?.close();
   await end(servers, repository, flush, failure);
 }
 
@@ -115,7 +117,8 @@ async function openLoaded(
     const signalled = untilSignal();
     interruption.release();
     const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
-    return { running, opened: await openServer(running, config, security, early), signalled };
+    const opened = await openServer(running, withCacheAsFolder(config), security, early);
+    return { running, opened, signalled };
   } catch (error) {
     await early.close();
     throw error;

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 
-/** Bytes that each thread reads in one pass: more than its share of any cache but the largest. */
-const BYTES = 128 << 20;
+/** Bytes that each thread reads in one pass, where there is room: more than its share of any cache but the largest. */
+const MAX_BYTES = 128 << 20;
 /** How long threads read, in milliseconds. */
 const TIME_MS = 400;
 
@@ -24,11 +24,15 @@ parentPort.once('message', () => {
 parentPort.postMessage(0);
 `;
 
-/** Returns the bytes per second that `threads` threads read from memory at once. Takes about half a second. */
-export async function readingRate(threads: number): Promise<number> {
+/**
+ * Returns the bytes per second that `threads` threads read from memory at once. Takes about half a second.
+ * @param room bytes of memory that each of them may take
+ */
+export async function readingRate(threads: number, room = MAX_BYTES): Promise<number> {
+  const bytes = Math.min(room, MAX_BYTES);
   const workers = Array.from(
     { length: threads },
-    () => new Worker(READER, { eval: true, workerData: { bytes: BYTES, timeMs: TIME_MS } }),
+    () => new Worker(READER, { eval: true, workerData: { bytes, timeMs: TIME_MS } }),
   );
   try {
     await Promise.all(workers.map(answerOf));

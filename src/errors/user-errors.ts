@@ -10,6 +10,14 @@ export class UsageError extends SkeinError {
 export class HubError extends SkeinError {
   override name = 'HubError';
   override readonly code = 'SKEIN_HUB';
+
+  /** @param fault `refused`: the hub answers, and has no such model or shows none; `unreachable`: it does not answer; `other`: anything else */
+  constructor(
+    message: string,
+    readonly fault: 'refused' | 'unreachable' | 'other' = 'other',
+  ) {
+    super(message);
+  }
 }
 
 /**

@@ -103,23 +103,31 @@ function problemOf(error: unknown, { id, revision, endpoint, token }: Question):
     const { message, cause } = error as Error & { cause?: Error };
     return new HubError(
       `${hostname} could not be asked for ${id}: ${asSentence(cause?.message || message)} With HF_HUB_OFFLINE=1 only what was downloaded before is used; HF_ENDPOINT names another hub.`,
+      'unreachable',
     );
   }
   const { statusCode } = error;
   if (statusCode === 404 && revision !== 'main')
-    return new HubError(`${hostname} has no ${id}, or no revision ${JSON.stringify(revision)} of it.`);
+    return new HubError(
+      `${hostname} has no ${id}, or no revision ${JSON.stringify(revision)} of it.`,
+      'refused',
+    );
   // The hub hides a repository from those who may not see it.
   if (statusCode === 401 || statusCode === 404) {
     const hint =
       token === null
         ? 'if it is private, set HF_TOKEN to a token that may read it'
         : 'or the token of HF_TOKEN may not read it';
-    return new HubError(`${hostname} has no model ${id}; ${hint}.`);
+    return new HubError(`${hostname} has no model ${id}; ${hint}.`, 'refused');
   }
   if (statusCode === 403) {
     return new HubError(
       `${hostname} refuses ${id}: it is open only to who has accepted its terms at ${endpoint}/${id}, with a token in HF_TOKEN.`,
+      'refused',
     );
   }
-  return new HubError(`${hostname} answers ${statusCode} when asked for ${id}; try again later.`);
+  return new HubError(
+    `${hostname} answers ${statusCode} when asked for ${id}; try again later.`,
+    'unreachable',
+  );
 }

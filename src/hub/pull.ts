@@ -42,6 +42,8 @@ export interface PullOptions {
   /** Called once, where another process is downloading the same repository. */
   onWait?: (() => void) | undefined;
   signal?: AbortSignal | undefined;
+  /** Bytes of the disk that other downloads of this process will take; default: 0. */
+  awaitedBytes?: () => number;
   fetch?: typeof fetch;
   retryDelayMs?: number;
 }
@@ -111,11 +113,11 @@ async function fetchFiles(
   { commit }: RemoteRepository,
   cache: RepositoryCache,
   { id }: Repository,
-  { settings, onProgress, signal, fetch: fetchWith = fetch, retryDelayMs }: PullOptions,
+  { settings, onProgress, signal, fetch: fetchWith = fetch, retryDelayMs, awaitedBytes }: PullOptions,
 ): Promise<number> {
   const total = files.reduce((sum, { size }) => sum + size, 0);
   const kept = files.reduce((sum, file) => sum + bytesThere(cache, file), 0);
-  checkRoom(cache.folder, id, total - kept);
+  checkRoom(cache.folder, id, total - kept, awaitedBytes?.() ?? 0);
   const headers = settings.token === null ? {} : { authorization: `Bearer ${settings.token}` };
   let before = 0;
   for (const { path, size, hash, checksum } of files) {
@@ -147,14 +149,15 @@ function bytesThere(cache: RepositoryCache, { hash, size }: RemoteFile): number 
   return Math.min(size, (whole ?? statSync(`${blob}.incomplete`, { throwIfNoEntry: false }))?.size ?? 0);
 }
 
-/** Checks the room on the disk before the first byte is downloaded. */
-function checkRoom(folder: string, id: string, bytes: number): void {
+/** Checks the room on the disk before the first byte is downloaded. @param awaited bytes that other downloads will take of it */
+function checkRoom(folder: string, id: string, bytes: number, awaited: number): void {
   const { bavail, bsize } = statfsSync(folder);
-  const free = bavail * bsize;
+  const free = bavail * bsize - awaited;
   if (bytes <= free) return;
   const size = (count: number) => `${(count / 1e6).toFixed(0)} MB`;
+  const others = awaited === 0 ? '' : ` besides the ${size(awaited)} of other downloads`;
   throw new HubError(
-    `${id} needs ${size(bytes)} more, and the disk of ${folder} has ${size(free)} left; make room, or set HF_HUB_CACHE to a folder of another disk.`,
+    `${id} needs ${size(bytes)} more, and the disk of ${folder} has ${size(Math.max(0, free))} left${others}; make room, or set HF_HUB_CACHE to a folder of another disk.`,
   );
 }
 

@@ -1,4 +1,5 @@
 import { withAdapters } from '../../serving/adapters/served-adapters.js';
+import type { ModelCatalogue } from '../../serving/catalogue/model-catalogue.js';
 import type { ModelDirectory } from '../../serving/model-directory.js';
 import type { ModelPulls } from '../../serving/on-demand/model-pulls.js';
 import type { ModelStore } from '../../serving/on-demand/model-store.js';
@@ -15,6 +16,8 @@ export interface ModelLife {
   models: OnDemandModels;
   /** Downloads into the folder. */
   pulls: ModelPulls;
+  /** What this machine has and could have; absent: it is not shown. */
+  catalogue?: ModelCatalogue;
 }
 
 /**

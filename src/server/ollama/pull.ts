@@ -4,7 +4,7 @@ import type { PullProgress } from '../../hub/pull.js';
 import { parseRepository, type Repository } from '../../hub/repository.js';
 import type { ModelLife } from '../answering/model-life.js';
 import { STREAM_HEADERS } from '../answering/respond.js';
-import { requireAdmin } from '../web/access/auth.js';
+import { requireFolderAdmin } from '../web/access/auth.js';
 import { ApiError, toApiError } from '../web/errors.js';
 import { EventStream } from '../web/event-stream.js';
 import type { Exchange } from '../web/exchange.js';
@@ -71,14 +71,7 @@ export async function deleteModel(
 
 /** The folder of models, for those who may change it. @throws ApiError 403 */
 function folderOf({ life, apiKeys }: Context, { terms: { caller } }: Exchange, isLocal: boolean): ModelLife {
-  requireAdmin(caller, apiKeys);
-  if (apiKeys.count === 0 && !isLocal) {
-    throw new ApiError(
-      403,
-      'Without API keys, models are pulled and deleted from the machine of the server alone; --api-key asks for a key.',
-      { type: 'permission_error', code: 'admin_key_required' },
-    );
-  }
+  requireFolderAdmin(caller, apiKeys, isLocal);
   if (life !== null) return life;
   throw new ApiError(403, 'Models are pulled and deleted where the server was started with --models-dir.', {
     type: 'permission_error',

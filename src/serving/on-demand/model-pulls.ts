@@ -5,15 +5,24 @@ import { ModelLoadError } from '../model-load-error.js';
 /** Downloads a repository's model; what has come is kept where it is aborted. */
 export type Download = (
   repository: Repository,
-  on: { onProgress: (progress: PullProgress) => void; signal: AbortSignal },
+  on: {
+    onProgress: (progress: PullProgress) => void;
+    signal: AbortSignal;
+    /** Bytes of the disk that other downloads will take. */
+    awaitedBytes: () => number;
+  },
 ) => Promise<PulledModel>;
 
 interface Pull {
   repository: Repository;
   listeners: Set<(progress: PullProgress) => void>;
+  /** Bytes that are still to come; 0: the hub has not said yet. */
+  awaitedBytes: number;
   abort: AbortController;
   done: Promise<PulledModel>;
 }
+
+const NEVER = new Promise<never>(() => {});
 
 /** Downloads at once. */
 const MAX_PULLS = 4;
@@ -42,7 +51,7 @@ export class ModelPulls {
     signal: AbortSignal,
   ): Promise<PulledModel> {
     signal.throwIfAborted();
-    const pull = this.#pulls.get(keyOf(repository)) ?? this.#begin(repository);
+    const pull = this.#pulls.get(pulledName(repository)) ?? this.#begin(repository);
     pull.listeners.add(onProgress);
     let onAbort = () => {};
     const gone = new Promise<never>((_, reject) => {
@@ -76,22 +85,31 @@ export class ModelPulls {
     const abort = new AbortController();
     const listeners: Pull['listeners'] = new Set();
     const onProgress = (progress: PullProgress) => {
+      pull.awaitedBytes = progress.total - progress.done;
       for (const listener of listeners) listener(progress);
     };
-    const done = this.#download(repository, { onProgress, signal: abort.signal });
-    const pull: Pull = { repository, listeners, abort, done };
-    this.#pulls.set(keyOf(repository), pull);
+    const awaitedBytes = () => this.#awaitedBytes(pull);
+    const pull: Pull = { repository, listeners, awaitedBytes: 0, abort, done: NEVER };
+    pull.done = this.#download(repository, { onProgress, signal: abort.signal, awaitedBytes });
+    this.#pulls.set(pulledName(repository), pull);
     const end = () => this.#end(pull);
-    done.then(end, end);
+    pull.done.then(end, end);
     return pull;
   }
 
+  /** Bytes that all downloads but one will take. */
+  #awaitedBytes(mine: Pull): number {
+    const others = [...this.#pulls.values()].filter((pull) => pull !== mine);
+    return others.reduce((sum, { awaitedBytes }) => sum + awaitedBytes, 0);
+  }
+
   #end(pull: Pull): void {
-    const key = keyOf(pull.repository);
+    const key = pulledName(pull.repository);
     if (this.#pulls.get(key) === pull) this.#pulls.delete(key);
   }
 }
 
-function keyOf({ id, quant }: Repository): string {
+/** The name of what is downloaded, ORG/NAME or ORG/NAME:QUANT, whatever the case of the precision. */
+export function pulledName({ id, quant }: Repository): string {
   return quant === null ? id : `${id}:${quant.toUpperCase()}`;
 }

@@ -55,6 +55,7 @@ import {
   tokenizeRoute,
 } from '../../openai/routes/tokenize.js';
 import type { ServerRoute } from '../server-context.js';
+import { cancelDownloadRoute, catalogueRoute, downloadRoute } from './catalogue.js';
 import { dashboardFileRoute, dashboardRoute } from './dashboard.js';
 import { docsFileRoute, docsRoute, openApiRoute } from './documentation.js';
 import { modelRoute, modelsRoute } from './models.js';
@@ -118,6 +119,9 @@ export const ROUTES: readonly ServerRoute[] = [
   cacheResetRoute,
   modelsRoute,
   modelRoute,
+  catalogueRoute,
+  downloadRoute,
+  cancelDownloadRoute,
   loadAdapterRoute,
   unloadAdapterRoute,
   healthRoute,

@@ -48,6 +48,17 @@ export function requireAdmin({ name, isAdmin }: Caller, { hasAdmin }: ApiKeys): 
   });
 }
 
+/** Who may change the folder of models: admins, and where there are no keys this machine. @throws ApiError 403 */
+export function requireFolderAdmin(caller: Caller, apiKeys: ApiKeys, isLocal: boolean): void {
+  requireAdmin(caller, apiKeys);
+  if (apiKeys.count > 0 || isLocal) return;
+  throw new ApiError(
+    403,
+    'Without API keys, models are pulled and deleted from the machine of the server alone; --api-key asks for a key.',
+    { type: 'permission_error', code: 'admin_key_required' },
+  );
+}
+
 function notAuthorized(hasKey: boolean): ApiError {
   const message = hasKey
     ? 'The API key is none of those that this server was started with.'
