@@ -66,16 +66,20 @@ export function onDemand(config: Config, parts: OnDemandParts): ModelLife | null
     const { pull } = await import('../hub/pull.js');
     return pull(repository, { settings: settings(), revision: DEFAULT_REVISION, ...on });
   });
+  const speed = new ReadingSpeed(
+    () => memorySpeed(config.threads),
+    () => parts.models.list().every(isIdle),
+  );
   const catalogue = new ModelCatalogue({
     store,
     models: parts.models,
     downloads: new Downloads(pulls),
     remote: new RemoteModels(settings),
-    measures: new Measures(measureAside),
-    speed: new ReadingSpeed(
-      () => memorySpeed(config.threads),
-      () => parts.models.list().every(isIdle),
-    ),
+    measures: new Measures(async (path) => {
+      await speed.settled;
+      return measureAside(path);
+    }),
+    speed,
     memoryBytes,
   });
   return { store, models, pulls, catalogue };

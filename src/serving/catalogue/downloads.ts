@@ -1,5 +1,6 @@
 import { messageOf } from '../../../base/error-text.js';
 import { asSentence } from '../../../base/sentences.js';
+import { HubError } from '../../errors/user-errors.js';
 import type { PullProgress } from '../../hub/pull.js';
 import type { Repository } from '../../hub/repository.js';
 import { type ModelPulls, pulledName } from '../on-demand/model-pulls.js';
@@ -78,7 +79,8 @@ export class Downloads {
       () => {},
       (error: unknown) => {
         if (abort.signal.aborted) return;
-        this.#fail(name, error);
+        // What the hub does not have is told to who asked, and is no model of the list.
+        if (!(error instanceof HubError && error.fault === 'refused')) this.#fail(name, error);
         throw error;
       },
     );

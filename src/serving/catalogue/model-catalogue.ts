@@ -57,10 +57,10 @@ export class ModelCatalogue {
    */
   async list(isAdmin: boolean): Promise<Catalogue> {
     const { remote, downloads, speed, memoryBytes } = this.#parts;
+    const bytesPerSecond = speed.bytesPerSecond;
     const { stored, begun } = await this.#disk();
     const offered = OFFERED.map(({ name }) => name);
     if (isAdmin) remote.look([...offered, ...begun.keys(), ...downloads.failed]);
-    const bytesPerSecond = speed.bytesPerSecond;
     const entries = new Map<string, CatalogueEntry>();
     for (const model of stored) {
       const entry = this.#storedEntry(model, bytesPerSecond);
@@ -86,7 +86,7 @@ export class ModelCatalogue {
         doneBytes: this.#doneBytes(name, one),
       });
     }
-    for (const name of [...offered.filter((one) => remote.of(one) !== null), ...downloads.failed]) {
+    for (const name of [...offered.filter((one) => this.#isOnHub(one)), ...downloads.failed]) {
       if (!isHere(name)) entries.set(name, this.#awayEntry(name, 'absent', bytesPerSecond, null));
     }
     const sorted = [...entries.values()].sort(byUse);
@@ -171,6 +171,12 @@ export class ModelCatalogue {
     bytesPerSecond: number | null,
   ): Expectation | null {
     return measure === null ? null : expectationOf(measure, this.#parts.memoryBytes, bytesPerSecond);
+  }
+
+  /** What the hub does not have, or shows only to others, is not offered. */
+  #isOnHub(name: string): boolean {
+    const facts = this.#parts.remote.of(name);
+    return facts !== null && 'bytes' in facts;
   }
 
   /** The name of what was begun: by the hub's files where they are known, else that of the model of the repository that is offered. */

@@ -26,7 +26,10 @@ const header = new Header(
     },
   },
 );
-for (const [id, mount] of Object.entries(PANELS)) mount(byId(id), { feed, repository, session, choice });
+const use = (model: string) => {
+  choice.want(model);
+  void start();
+};
 
 /** Milliseconds between attempts to learn which models are served. */
 const RETRY_MS = 2000;
@@ -34,6 +37,8 @@ const RETRY_MS = 2000;
 const OF_TEXTS = ['chat', 'formation', 'charts', 'schemes'];
 
 let isLoading = false;
+/** Something has changed since the list that is coming was asked for. */
+let isStale = false;
 /** Models that generate text, and their adapters. */
 let served: readonly ChatModel[] = [];
 /** Models that generate text, as the page lists them and as the latest event has them. */
@@ -58,10 +63,12 @@ repository.on('models', (event) => {
   adapterChanges = changes;
   if (isOutdated || hasOtherAdapters) void start();
 });
+for (const [id, mount] of Object.entries(PANELS)) mount(byId(id), { feed, repository, session, choice, use });
 void start();
 
 /** Asks which models are served until that is known; without a key it may not be told. */
 async function start(): Promise<void> {
+  isStale = isLoading;
   if (isLoading) return;
   isLoading = true;
   try {
@@ -85,6 +92,7 @@ async function start(): Promise<void> {
     setTimeout(() => void start(), RETRY_MS);
   } finally {
     isLoading = false;
+    if (isStale) void start();
   }
 }
 
@@ -93,6 +101,10 @@ function showTexts(isShown: boolean): void {
   for (const id of OF_TEXTS) byId(id).hidden = !isShown;
   const skip = byId('skip');
   skip.setAttribute('href', isShown ? '#prompt' : '#models');
+  // Where no model is loaded, those that could be are all there is.
+  skip.onclick = () => {
+    if (!isShown && byId('models').getClientRects().length === 0) skip.setAttribute('href', '#catalogue');
+  };
   skip.textContent = isShown ? 'Skip to the chat' : 'Skip to the models';
 }
 

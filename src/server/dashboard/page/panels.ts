@@ -1,3 +1,4 @@
+import { mountCatalogue } from './catalogue/catalogue-panel.js';
 import { mountCharts } from './charts/charts-panel.js';
 import { ChatPanel } from './chat/chat-panel.js';
 import type { Feed } from './feed.js';
@@ -21,6 +22,8 @@ export interface Page {
   session: Session;
   /** Told when the reader asks a model. */
   choice: ModelChoice;
+  /** Makes the page that of a model that has just been loaded. */
+  use(model: string): void;
 }
 
 /**
@@ -33,6 +36,7 @@ export type MountPanel = (root: HTMLElement, page: Page) => void;
 /** Functions that mount panels, by the id of their section. */
 export const PANELS: Readonly<Record<string, MountPanel>> = {
   chat: (root, page) => void new ChatPanel(root, page),
+  catalogue: mountCatalogue,
   formation: mountFormation,
   charts: mountCharts,
   models: mountModels,

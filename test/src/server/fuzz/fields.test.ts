@@ -24,6 +24,7 @@ const NAMED_BY_ANOTHER: Readonly<Record<string, readonly string[]>> = {
 const NO_GENERATOR = { status: 400, param: 'model' };
 const NO_CONVERSATION = { status: 404, param: null };
 const NO_ADAPTERS = { status: 403, param: null };
+const NO_FOLDER = { status: 404, param: null };
 /** Routes for models of other kinds, those that need a file or a conversation, and those of adapters: the toy refuses what its validator has taken. */
 const REFUSED: Readonly<Record<string, { status: number; param: string | null }>> = {
   '/v1/embeddings': NO_GENERATOR,
@@ -42,6 +43,7 @@ const REFUSED: Readonly<Record<string, { status: number; param: string | null }>
   '/v1/conversations/x/items': NO_CONVERSATION,
   '/v1/load_lora_adapter': NO_ADAPTERS,
   '/v1/unload_lora_adapter': NO_ADAPTERS,
+  '/catalogue/downloads': NO_FOLDER,
 };
 
 /**

@@ -40,6 +40,7 @@ export const mountModels: MountPanel = (root, { feed, repository }) => {
   });
   repository.on('models', (event) => {
     latest = event;
+    root.toggleAttribute('data-empty', event.models === 0);
     show();
     if (root.hidden) return;
     const said = summaryOf(event);
