@@ -20,8 +20,8 @@ export interface Trouble {
   retryAfter?: string;
   /** Sends this in place of the content. */
   content?: Buffer;
-  /** Sends nothing more after the headers. */
-  stalls?: boolean;
+  /** Sends nothing more after the headers, or after this many bytes. */
+  stalls?: boolean | number;
 }
 
 const sha1 = (content: Buffer) => createHash('sha1').update(content).digest('hex');
@@ -133,6 +133,7 @@ export class FakeHub {
       : {};
     this.bytesSent.set(path, (this.bytesSent.get(path) ?? 0) + body.length);
     response.writeHead(isPart ? 206 : 200, { 'content-length': body.length, ...range });
+    if (typeof trouble?.stalls === 'number') return void response.write(body.subarray(0, trouble.stalls));
     if (trouble?.stalls) return void response.flushHeaders();
     if (trouble?.cutAfter === undefined) return void response.end(body);
     response.write(body.subarray(0, trouble.cutAfter), () => response.destroy());

@@ -191,28 +191,21 @@ describe('downloads', () => {
 
   it('are ended by DELETE, and go on where they were', async () => {
     const { ask, download, entry } = server();
-    // Cut after 100,000 bytes, then nothing more comes.
-    hub.troubles.push({ path: 'model.safetensors', cutAfter: 100_000 });
-    hub.troubles.push({ path: 'model.safetensors', stalls: true });
+    hub.troubles.push({ path: 'model.safetensors', stalls: 100_000 });
     expect((await download(ID)).status).toBe(202);
-    await expect.poll(() => startsOfWeights().length).toBe(2);
+    await expect.poll(async () => (await entry())?.done_bytes).toBe(100_002);
     const cancelled = await ask('DELETE', `/catalogue/downloads/${ID}`);
     expect([cancelled.status, await cancelled.json()]).toEqual([
       200,
       { object: 'model_download.cancelled', model: ID },
     ]);
     await expect.poll(async () => (await entry())?.state).toBe('partial');
-    const { done_bytes: done, problem } = (await entry())!;
-    // What of the answer was still on its way when the connection was cut is lost.
-    const kept = startsOfWeights()[1]!;
-    expect(kept).toBeGreaterThan(0);
-    expect(done).toBe(kept + 2);
-    expect(problem).toBe(null);
+    expect(await entry()).toMatchObject({ done_bytes: 100_002, problem: null });
     expect((await ask('DELETE', `/catalogue/downloads/${ID}`)).status).toBe(404);
     hub.sent.length = 0;
     expect((await download(ID)).status).toBe(202);
     await expect.poll(async () => (await entry())?.state).toBe('stored');
-    expect(hub.sent.map(({ path, start }) => [path, start])).toEqual([['model.safetensors', kept]]);
+    expect(hub.sent.map(({ path, start }) => [path, start])).toEqual([['model.safetensors', 100_000]]);
   });
 
   it('survive a connection that is cut', async () => {
@@ -220,10 +213,8 @@ describe('downloads', () => {
     for (const cutAfter of [50_000, 70_000]) hub.troubles.push({ path: 'model.safetensors', cutAfter });
     expect((await download(ID)).status).toBe(202);
     await expect.poll(async () => (await entry())?.state).toBe('stored');
-    const [first, second, third, ...more] = startsOfWeights();
-    expect([first, more]).toEqual([0, []]);
-    expect(second).toBeGreaterThan(0);
-    expect(third).toBeGreaterThanOrEqual(second!);
+    // What of an answer was still on its way is lost with its connection.
+    expect(startsOfWeights()).toHaveLength(3);
   });
 
   it('begun before the server was are found, with the name that the hub has for them', async () => {
