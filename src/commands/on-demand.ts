@@ -10,13 +10,13 @@ import { withFlagNames } from '../options/flag-names.js';
 import { keepAliveMs } from '../options/keep-alive.js';
 import type { ModelLife } from '../server/answering/model-life.js';
 import { Downloads } from '../serving/catalogue/downloads.js';
-import { measureAside } from '../serving/catalogue/measure-aside.js';
 import { Measures } from '../serving/catalogue/measures.js';
 import { ModelCatalogue } from '../serving/catalogue/model-catalogue.js';
 import { ReadingSpeed } from '../serving/catalogue/reading-speed.js';
 import type { LiveModels } from '../serving/model-directory.js';
 import type { ModelOptions } from '../serving/model-options.js';
 import { findEnginesAside } from '../serving/on-demand/find-engines-aside.js';
+import { measureAside } from '../serving/on-demand/measure-aside.js';
 import { ModelPulls } from '../serving/on-demand/model-pulls.js';
 import { ModelStore } from '../serving/on-demand/model-store.js';
 import {

@@ -23,6 +23,11 @@ export function parseRepository(text: string): Repository | null {
   return { id, quant: quant ?? null };
 }
 
+/** The name of what is downloaded, ORG/NAME or ORG/NAME:QUANT, whatever the case of the precision. */
+export function pulledName({ id, quant }: Repository): string {
+  return quant === null ? id : `${id}:${quant.toUpperCase()}`;
+}
+
 /** Parses a text as parseRepository does. @throws UsageError where it names no repository. */
 export function repositoryOf(text: string): Repository {
   const repository = parseRepository(text);

@@ -860,6 +860,6 @@ export const DEAR_ROUTES: Readonly<Record<string, DearRoute>> = {
     plain: { weights: '{"fp_a":1}' },
     fields: { weights: namedWeights },
   },
-  '/catalogue/downloads': { plain: { model: '"x"' }, fields: { model: textField } },
+  '/catalogue/downloads': { plain: { repository: '"x/y"' }, fields: { repository: textField } },
   '/v1/unload_lora_adapter': { plain: { lora_name: '"x"' }, fields: adapters },
 };

@@ -2,8 +2,8 @@ import { messageOf } from '../../../base/error-text.js';
 import { asSentence } from '../../../base/sentences.js';
 import { HubError } from '../../errors/user-errors.js';
 import type { PullProgress } from '../../hub/pull.js';
-import type { Repository } from '../../hub/repository.js';
-import { type ModelPulls, pulledName } from '../on-demand/model-pulls.js';
+import { pulledName, type Repository } from '../../hub/repository.js';
+import type { ModelPulls } from '../on-demand/model-pulls.js';
 
 /** A download that goes on without the request that began it. */
 export interface Download {

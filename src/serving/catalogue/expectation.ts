@@ -1,5 +1,5 @@
+import type { ModelMeasure } from '../on-demand/model-measure.js';
 import { memoryShare } from '../on-demand/residency.js';
-import type { ModelMeasure } from './model-measure.js';
 
 /** What a model can be expected to do on this machine. */
 export interface Expectation {

@@ -1,6 +1,6 @@
 import { reasonFor } from '../model-load-error.js';
+import type { ModelMeasure } from '../on-demand/model-measure.js';
 import type { StoredModel } from '../on-demand/model-store.js';
-import type { ModelMeasure } from './model-measure.js';
 
 /** What was measured, or why nothing could be. */
 export type Measured = { measure: ModelMeasure } | { problem: string };

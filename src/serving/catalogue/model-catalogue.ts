@@ -3,12 +3,12 @@ import { OFFERED, type OfferedModel } from '../../hub/offered-models.js';
 import type { RemoteModels } from '../../hub/remote-models.js';
 import { parseRepository, type Repository } from '../../hub/repository.js';
 import type { ModelDirectory } from '../model-directory.js';
+import type { ModelMeasure } from '../on-demand/model-measure.js';
 import type { ModelStore, StoredModel } from '../on-demand/model-store.js';
 import type { Catalogue, CatalogueEntry, EntryState } from './catalogue-types.js';
 import type { Downloads } from './downloads.js';
 import { type Expectation, expectationOf } from './expectation.js';
 import type { Measures } from './measures.js';
-import type { ModelMeasure } from './model-measure.js';
 import type { ReadingSpeed } from './reading-speed.js';
 
 export interface CatalogueParts {

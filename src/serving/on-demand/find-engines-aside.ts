@@ -3,6 +3,7 @@ import { requireThreadRoom } from '../../../base/address-space.js';
 import { type ErrorRecord, errorOf } from '../../../base/error-record.js';
 import type { FoundEngines } from '../find-engines.js';
 import type { ModelOptions } from '../model-options.js';
+import type { ModelFilesTask } from './model-files-worker.js';
 
 /** The thread's only message. */
 export type EnginesReply = { found: FoundEngines } | { failure: ErrorRecord };
@@ -26,7 +27,8 @@ export type SilentOptions = Omit<
 export async function findEnginesAside({ signal, ...options }: SilentOptions): Promise<FoundEngines> {
   signal?.throwIfAborted();
   requireThreadRoom();
-  const thread = new Worker(new URL('./find-engines-worker.js', import.meta.url), { workerData: options });
+  const workerData: ModelFilesTask = { engines: options };
+  const thread = new Worker(new URL('./model-files-worker.js', import.meta.url), { workerData });
   const onAbort = () => thread.postMessage(ABORT);
   signal?.addEventListener('abort', onAbort, { once: true });
   try {

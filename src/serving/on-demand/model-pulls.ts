@@ -1,5 +1,5 @@
 import type { PulledModel, PullProgress } from '../../hub/pull.js';
-import type { Repository } from '../../hub/repository.js';
+import { pulledName, type Repository } from '../../hub/repository.js';
 import { ModelLoadError } from '../model-load-error.js';
 
 /** Downloads a repository's model; what has come is kept where it is aborted. */
@@ -107,9 +107,4 @@ export class ModelPulls {
     const key = pulledName(pull.repository);
     if (this.#pulls.get(key) === pull) this.#pulls.delete(key);
   }
-}
-
-/** The name of what is downloaded, ORG/NAME or ORG/NAME:QUANT, whatever the case of the precision. */
-export function pulledName({ id, quant }: Repository): string {
-  return quant === null ? id : `${id}:${quant.toUpperCase()}`;
 }

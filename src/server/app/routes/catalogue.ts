@@ -1,10 +1,9 @@
 import * as z from 'zod';
 import { HubError } from '../../../errors/user-errors.js';
-import { parseRepository, type Repository } from '../../../hub/repository.js';
+import { parseRepository, pulledName, type Repository } from '../../../hub/repository.js';
 import { about, component } from '../../../schemas/fields.js';
 import type { Catalogue, CatalogueEntry } from '../../../serving/catalogue/catalogue-types.js';
 import type { ModelCatalogue } from '../../../serving/catalogue/model-catalogue.js';
-import { pulledName } from '../../../serving/on-demand/model-pulls.js';
 import { requireFolderAdmin } from '../../web/access/auth.js';
 import { ApiError } from '../../web/errors.js';
 import type { Exchange } from '../../web/exchange.js';
@@ -32,7 +31,7 @@ export const catalogueRoute = defineRoute({
 const body = component(
   'DownloadRequest',
   z.strictObject({
-    model: about(
+    repository: about(
       z.string().min(1).max(MAX_NAME),
       'The repository of the Hugging Face hub, ORG/NAME, or with the precision of a GGUF file ORG/NAME:QUANT.',
     ),
@@ -47,12 +46,12 @@ export const downloadRoute = defineRoute({
   summary: 'Downloads a model of the hub into the folder of models, or goes on with that',
   description: `${WHO} The answer comes with the first bytes; the download goes on without the request, and \`GET /catalogue\` has its progress. Four are under way at most, and each has to fit on the disk besides the others.`,
   body,
-  examples: { 'A small model': { model: 'HuggingFaceTB/SmolLM2-135M-Instruct' } },
+  examples: { 'A small model': { repository: 'HuggingFaceTB/SmolLM2-135M-Instruct' } },
   responses: async () => (await import('../catalogue-answers.js')).downloadResponses(),
-  handle: async ({ body: { model }, exchange, isLocal }, context) => {
+  handle: async ({ body, exchange, isLocal }, context) => {
     const catalogue = catalogueOf(context);
     requireFolderAdmin(exchange.terms.caller, context.apiKeys, isLocal);
-    const repository = repositoryIn(model);
+    const repository = repositoryIn(body.repository);
     context.log.info(
       { key: exchange.terms.caller.name, model: pulledName(repository) },
       'download asked for',
@@ -104,13 +103,13 @@ function refusalOf({ terms }: Exchange, { apiKeys }: ServerContext, isLocal: boo
 }
 
 /** @throws ApiError 400 for anything but a repository: no name can be a path */
-function repositoryIn(model: string): Repository {
-  const repository = parseRepository(model);
+function repositoryIn(text: string): Repository {
+  const repository = parseRepository(text);
   if (repository !== null) return repository;
   throw new ApiError(
     400,
-    `'model' is '${model}', which names no repository of the Hugging Face hub; ORG/NAME or ORG/NAME:QUANT is expected.`,
-    { param: 'model', code: 'invalid_value' },
+    `'repository' is '${text}', which names no repository of the Hugging Face hub; ORG/NAME or ORG/NAME:QUANT is expected.`,
+    { param: 'repository', code: 'invalid_value' },
   );
 }
 
@@ -118,9 +117,9 @@ function repositoryIn(model: string): Repository {
 function asApiError(error: unknown): unknown {
   if (!(error instanceof HubError)) return error;
   if (error.fault === 'refused')
-    return new ApiError(404, error.message, { param: 'model', code: 'model_not_found' });
+    return new ApiError(404, error.message, { param: 'repository', code: 'model_not_found' });
   if (error.fault === 'unreachable') return new ApiError(503, error.message, { code: 'hub_unreachable' });
-  return new ApiError(500, error.message, { param: 'model', code: 'download_failed' });
+  return new ApiError(500, error.message, { param: 'repository', code: 'download_failed' });
 }
 
 function written({ entries, more, memoryBytes, bytesPerSecond, hub }: Catalogue, refusal: string | null) {

@@ -71,7 +71,7 @@ function server({ keys = new ApiKeys([]), from = '127.0.0.1', bearer, ...options
   const list = async (key?: string) =>
     (await (await ask('GET', '/catalogue', undefined, key)).json()) as Listed;
   const entry = async (id = ID) => (await list()).data.find((one) => one.id === id);
-  const download = (model: string) => ask('POST', '/catalogue/downloads', { model });
+  const download = (model: string) => ask('POST', '/catalogue/downloads', { repository: model });
   return { life, folder, ask, list, entry, download };
 }
 
@@ -312,7 +312,7 @@ describe('who may download', () => {
   it('an admin may, and others see how far it is', async () => {
     const { ask, list } = server({ keys, from: '10.0.0.5' });
     hub.troubles.push({ path: 'model.safetensors', stalls: true });
-    expect((await ask('POST', '/catalogue/downloads', { model: ID }, 'admin')).status).toBe(202);
+    expect((await ask('POST', '/catalogue/downloads', { repository: ID }, 'admin')).status).toBe(202);
     expect((await list('secret')).data).toMatchObject([{ id: ID, state: 'downloading' }]);
     expect((await ask('DELETE', `/catalogue/downloads/${ID}`, undefined, 'admin')).status).toBe(200);
   });
@@ -320,6 +320,6 @@ describe('who may download', () => {
   it('nobody without a key, where there are keys', async () => {
     const { ask } = server({ keys });
     expect((await ask('GET', '/catalogue')).status).toBe(401);
-    expect((await ask('POST', '/catalogue/downloads', { model: ID })).status).toBe(401);
+    expect((await ask('POST', '/catalogue/downloads', { repository: ID })).status).toBe(401);
   });
 });

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { OFFERED } from '../../../../src/hub/offered-models.js';
-import { measureModel } from '../../../../src/serving/catalogue/model-measure.js';
+import { measureModel } from '../../../../src/serving/on-demand/model-measure.js';
 import { PUBLISHED_MODELS, writeHeaders } from '../../../../tools/published-models/published-models.js';
 import { tinyModelPath } from '../../../../tools/support/test-engine.js';
 import { freshFolders } from '../../../support/fresh-folders.js';

@@ -50,7 +50,7 @@ export class CatalogueClient {
 
   /** Begins a download, or goes on with it; resolves when its first bytes have come. @throws CatalogueProblem */
   async download(model: string): Promise<void> {
-    await succeeded(await this.#asked(this.#session.post('catalogue/downloads', { model })));
+    await succeeded(await this.#asked(this.#session.post('catalogue/downloads', { repository: model })));
   }
 
   /** Ends a download; one that is over already is no problem. @throws CatalogueProblem */

@@ -165,7 +165,7 @@ describe('GET /openapi.json', () => {
         // The toy is one small generator: what it is not asked well, it says by one of these.
         if (
           response.ok ||
-          /"code":"(model_not_supported|(request|conversation|file)_not_found|runtime_lora_not_allowed|no_gateway)"/.test(
+          /"code":"(model_not_supported|(request|conversation|file)_not_found|runtime_lora_not_allowed|no_gateway|no_models_dir)"/.test(
             answer,
           )
         )

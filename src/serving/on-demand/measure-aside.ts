@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { requireThreadRoom } from '../../../base/address-space.js';
 import { type ErrorRecord, errorOf } from '../../../base/error-record.js';
+import type { ModelFilesTask } from './model-files-worker.js';
 import type { ModelMeasure } from './model-measure.js';
 
 /** The thread's only message. */
@@ -12,7 +13,8 @@ const MAX_MS = 60_000;
 /** Measures a model in a thread of its own, which its headers would hold for a tenth of a second to seconds. @throws as measureModel */
 export async function measureAside(path: string): Promise<ModelMeasure> {
   requireThreadRoom();
-  const thread = new Worker(new URL('./measure-worker.js', import.meta.url), { workerData: path });
+  const workerData: ModelFilesTask = { measure: path };
+  const thread = new Worker(new URL('./model-files-worker.js', import.meta.url), { workerData });
   const tooLong = setTimeout(() => void thread.terminate(), MAX_MS);
   try {
     const reply = await new Promise<MeasureReply>((resolve, reject) => {
