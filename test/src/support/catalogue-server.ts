@@ -30,6 +30,8 @@ export interface CatalogueOptions {
   memoryBytes?: number;
   bytesPerSecond?: number;
   measure?: (path: string) => Promise<ModelMeasure>;
+  /** Bytes of the disk that another download will take. */
+  takenBytes?: number;
   /** Loads a stored model; default: none is ever loaded. */
   borrow?: OnDemandModels['borrow'];
 }
@@ -43,12 +45,19 @@ export function catalogueLife({
   memoryBytes = 10e6,
   bytesPerSecond = 20e6,
   measure = async () => SMALL,
+  takenBytes = 0,
   borrow = async () => null,
 }: CatalogueOptions): ModelLife & { catalogue: ModelCatalogue } {
   const settings = () => ({ endpoint, token: null, cacheFolder: folder, isOffline });
   const store = new ModelStore(folder);
   const pulls = new ModelPulls((repository, on) =>
-    pull(repository, { settings: settings(), revision: 'main', retryDelayMs: 1, ...on }),
+    pull(repository, {
+      settings: settings(),
+      revision: 'main',
+      retryDelayMs: 1,
+      ...on,
+      awaitedBytes: () => takenBytes + on.awaitedBytes(),
+    }),
   );
   const catalogue = new ModelCatalogue({
     store,

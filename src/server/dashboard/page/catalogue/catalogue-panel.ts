@@ -87,10 +87,10 @@ class CataloguePanel {
     this.#timer = setTimeout(() => void this.#look(), ms);
   }
 
-  /** Open where there is no model to chat with, until the reader says otherwise. */
+  /** Open where there is no model to chat with, or it was unloaded, until the reader says otherwise. */
   #unfold(): void {
     const { kind } = this.#page.feed.state;
-    if (kind !== 'live' && kind !== 'idle') return;
+    if (kind !== 'live' && kind !== 'idle' && kind !== 'gone') return;
     const hasChat = kind === 'live';
     if (hasChat !== this.#hasChat) this.#fold.open = !hasChat;
     this.#hasChat = hasChat;
