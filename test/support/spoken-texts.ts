@@ -24,9 +24,17 @@ const ROOMS = [
     'network',
     'scheduler',
   ],
-  'src',
+  ...['src', 'tools', 'examples'],
 ];
-const FRONT = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'BENCHMARKS.md'];
+const FRONT = [
+  'README.md',
+  'ARCHITECTURE.md',
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'BENCHMARKS.md',
+];
+const PAGE = 'src/server/dashboard/page/index.html';
 
 const blank = (text: string) => text.replaceAll(/[^\n]/g, ' ');
 
@@ -44,6 +52,12 @@ export function proseLines(document: string): string[] {
     .replaceAll(/^ *```[\s\S]*?^ *```/gm, blank)
     .replaceAll(/<!--[\s\S]*?-->|`[^`\n]*`|(?<=\])\([^)\n]*\)/g, blank)
     .split('\n');
+}
+
+/** Lines of the page's own document, without its tags' names. */
+export function pageTexts(): SpokenText[] {
+  const lines = readFileSync(join(repository, PAGE), 'utf8').split('\n');
+  return lines.map((text, i) => ({ file: PAGE, line: i + 1, text }));
 }
 
 /** The literals of all sources that have a word of a pattern at all: sentences of errors, helps of options and metrics. */

@@ -61,7 +61,7 @@ function packed(name: string, into: string): string {
   const archive = join(into, told.filename);
   const [algorithm, expected] = told.integrity.split('-', 2) as [string, string];
   const found = createHash(algorithm).update(readFileSync(archive)).digest('base64');
-  if (found !== expected) throw new Error(`${name} came with another checksum than npm tells.`);
+  if (found !== expected) throw new Error(`${name} came with another checksum than the one npm names.`);
   return archive;
 }
 

@@ -173,8 +173,8 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
       'second turns of long chats: models with a state compared with models without, and compared with llama-server',
     load: () => import('./turns/bench.js'),
   },
-  'vectors-beside': {
+  'vectors-compared': {
     summary: 'a model that generates and one that embeds in one server, each alone and together',
-    load: () => import('./vectors-beside/bench.js'),
+    load: () => import('./vectors-compared/bench.js'),
   },
 };

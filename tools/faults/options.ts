@@ -35,7 +35,7 @@ export interface Surroundings {
 const NUMBERS = {
   requests: { value: 200, help: 'requests, of all kinds' },
   workers: { value: 3, help: 'workers, or servers behind a router' },
-  prefill: { value: 0, help: 'workers beside these that only compute prompts' },
+  prefill: { value: 0, help: 'workers besides these that only compute prompts' },
   gateways: { value: 2, help: 'gateways' },
   concurrency: { value: 16, help: 'requests that are under way at once' },
 } as const;

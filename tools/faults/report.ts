@@ -17,7 +17,7 @@ export function reportLines(report: FaultReport): string[] {
       `${numRequests - wrong.length} answers whole and equal, longest pause ${secondsOf(report)} s`,
     `faults: ${countedText(struck.map(({ kind, what }) => (kind === what ? kind : `${kind} (${what})`)))}`,
     `asked again: ${retriesText(report) || 'none'}`,
-    ...(numMissed === 0 ? [] : [`${numMissed} faults had nobody to strike`]),
+    ...(numMissed === 0 ? [] : [`${numMissed} faults had no process to strike`]),
   ];
 }
 

@@ -34,7 +34,7 @@ export function checkAddon(bytes, { os, cpu, libc }, glibc) {
   if (others.length > 0) throw new Error(`asks for ${others.join(', ')}, which not every system has`);
   // On macOS the library of each other function is named, and the linker has looked for it there.
   const missing = wanted.filter((name) => !OF_NODE.test(name) && (os === 'darwin' || OF_CPP.test(name)));
-  if (missing.length > 0) throw new Error(`asks for ${missing.join(', ')}, which nobody defines`);
+  if (missing.length > 0) throw new Error(`asks for ${missing.join(', ')}, which no library defines`);
   const tooNew = glibc === undefined ? [] : addon.versions.filter((name) => isNewer(name, glibc));
   if (tooNew.length > 0) throw new Error(`asks for ${tooNew.join(', ')}, but has to do with glibc ${glibc}`);
   if (!addon.defined.includes(ENTRY)) throw new Error(`has no ${ENTRY}, which Node.js calls`);

@@ -49,7 +49,7 @@ async function main() {
   }
   const headers = headersFolder();
   if (headers === null)
-    throw new Error('the headers of Node.js are not beside it (include/node/node_api.h).');
+    throw new Error('the headers of Node.js are not next to it (include/node/node_api.h).');
   const jobs = Number(values.jobs ?? availableParallelism());
   if (!(Number.isInteger(jobs) && jobs > 0))
     throw new Error(`--jobs is ${values.jobs}, but a number from 1 on is needed.`);

@@ -51,7 +51,7 @@ export function problemsOfRelease({
     [
       missingAddons.length === 0,
       'run',
-      `npm run prebuildify on each platform: prebuilds/ has no addon for ${missingAddons.join(', ')}, so that whoever installs Skein there has to compile.`,
+      `npm run prebuildify on each platform: prebuilds/ has no addon for ${missingAddons.join(', ')}, so that anyone who installs Skein there has to compile.`,
     ],
     [
       staleAddons.length === 0,

@@ -154,7 +154,7 @@ export class Crowd {
     this.counts.tokens += generated;
     if (answer.finishReason === FINISH_CANCELLED) {
       this.counts.cancelled++;
-      if (!isCancelled) this.fail(`request ${id} was cancelled by nobody`);
+      if (!isCancelled) this.fail(`request ${id} was cancelled by no client`);
     } else if (answer.finishReason === FINISH_TIMED_OUT) {
       this.counts.timedOut++;
       if (!request.timeLimited) this.fail(`request ${id} timed out without a limit`);

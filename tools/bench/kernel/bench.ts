@@ -33,7 +33,7 @@ const OWN_SECTIONS = ['avxvnni', 'amx'];
 export const bench = defineBench({
   flags: FLAGS,
   document: 'docs/lab/kernels.md',
-  sections: [...forEachKind('kernels'), ...OWN_SECTIONS.map((isa) => `kernels-${isa}`), 'kernels-beside'],
+  sections: [...forEachKind('kernels'), ...OWN_SECTIONS.map((isa) => `kernels-${isa}`), 'kernels-compared'],
   run(flags, { report }) {
     const kernels = loadKernels();
     const isa = chooseTable(kernels, flags.isa);
@@ -41,7 +41,7 @@ export const bench = defineBench({
     if (flags.beside !== '') {
       const other = chooseTable(kernels, flags.beside);
       report({
-        section: 'kernels-beside',
+        section: 'kernels-compared',
         conditions: `kernels of ${isa} compared with those of ${other}`,
         lines: [
           'Times as fast, on one thread; the best of many short rounds of processor time of both by turns:',

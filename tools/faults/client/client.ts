@@ -59,7 +59,7 @@ export class Client {
       if (address !== undefined) {
         const answer = await this.#askOnce(address, asked, notePause);
         if (answer !== undefined) return answer;
-      } else if (!isAlone) this.retries.push('nobody to ask');
+      } else if (!isAlone) this.retries.push('no gateway to ask');
       isAlone = address === undefined;
       await sleep(RETRY_MS);
     }

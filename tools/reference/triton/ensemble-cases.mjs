@@ -17,7 +17,7 @@ export const KINDS = {
   partly: 'Y = X + 1, and no Z',
   echo: 'Y = X, as it is',
   failing: 'an error',
-  repeat: 'X + 1, X + 2, ..., as many as X says; an error behind them where X is above 9',
+  repeat: 'X + 1, X + 2, ..., as many as X says; an error after them where X is above 9',
 };
 
 /** Models with their kind, and their config.pbtxt but for its backend. */

@@ -88,10 +88,10 @@ function tableOf(rounds: readonly Round[]): string {
 export const bench = defineBench({
   flags: FLAGS,
   document: 'docs/lab/server.md',
-  sections: ['vectors-beside'],
+  sections: ['vectors-compared'],
   async run({ encoder, words, seconds, rounds, ...flags }, { progress, report }) {
     if (encoder === '') throw new Error('--encoder: expected a folder with an embedding model, found none.');
-    const folder = mkdtempSync(join(tmpdir(), 'skein-vectors-beside-'));
+    const folder = mkdtempSync(join(tmpdir(), 'skein-vectors-compared-'));
     const cli = fileURLToPath(new URL('../../../dist/bin/skein.js', import.meta.url));
     const models = ['--model', `chat=${modelOf(flags)}`, '--model', `vectors=${encoder}`];
     const child = spawn(process.execPath, [cli, 'serve', ...models, '--port', '0', '--cache-dir', folder], {
@@ -109,7 +109,7 @@ export const bench = defineBench({
         found.push(await roundOf(url, numWords, positiveOf('seconds', seconds)));
       }
       const conditions = `answers of ${TOKENS} tokens, ${TEXTS_OF_REQUEST} texts of ${numWords} words a request, ${found.length} rounds`;
-      report({ section: 'vectors-beside', conditions, lines: [tableOf(found)] });
+      report({ section: 'vectors-compared', conditions, lines: [tableOf(found)] });
     } finally {
       child.kill('SIGTERM');
       await ended;
