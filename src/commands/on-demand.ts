@@ -31,6 +31,7 @@ import type { ServedModel } from '../serving/served-model.js';
 import type { Config, ConfiguredModel } from '../settings/config.js';
 import { loadingOptions } from './loading-options.js';
 import { type Around, versionOf } from './model-repository.js';
+import { modelsFolder } from './models-folder.js';
 
 /** Share of the free memory that models on demand have, where no option says how much. */
 const SHARE_OF_FREE = 0.8;
@@ -45,9 +46,10 @@ export interface OnDemandParts extends Around {
 
 /** The models of --models-dir; null: there is no such folder. */
 export function onDemand(config: Config, parts: OnDemandParts): ModelLife | null {
-  const { modelsDir, keepAlive, maxQueuedRequests, modelLoadTimeoutSeconds } = config;
-  if (modelsDir === undefined) return null;
-  const store = new ModelStore(modelsDir);
+  const folder = modelsFolder(config);
+  if (folder === null) return null;
+  const { keepAlive, maxQueuedRequests, modelLoadTimeoutSeconds } = config;
+  const store = new ModelStore(folder.path);
   const memoryBytes = config.modelMemoryBytes ?? freeBeside(parts.running);
   const models = new OnDemandModels({
     store,
@@ -61,7 +63,7 @@ export function onDemand(config: Config, parts: OnDemandParts): ModelLife | null
     },
     onError: (error) => parts.log.error({ err: error }, 'models on demand'),
   });
-  const settings = () => ({ ...hubSettings(), cacheFolder: modelsDir });
+  const settings = () => ({ ...hubSettings(), cacheFolder: folder.path });
   const pulls = new ModelPulls(async (repository, on) => {
     const { pull } = await import('../hub/pull.js');
     return pull(repository, { settings: settings(), revision: DEFAULT_REVISION, ...on });
@@ -82,7 +84,7 @@ export function onDemand(config: Config, parts: OnDemandParts): ModelLife | null
     speed,
     memoryBytes,
   });
-  return { store, models, pulls, catalogue };
+  return { store, isShared: folder.isShared, models, pulls, catalogue };
 }
 
 function isIdle({ statistics }: ServedModel): boolean {

@@ -17,7 +17,6 @@ import type { ServingRepository } from '../serving/repository/serving-repository
 import type { EncoderInfoOfModel } from '../serving/running-model.js';
 import type { Config } from '../settings/config.js';
 import { demoModelPath } from '../settings/demo-model.js';
-import { withCacheAsFolder } from './cache-as-folder.js';
 import { takeCacheSecret } from './cache-secret.js';
 import { listenForHangUp } from './hang-up.js';
 import { listenForInterruption } from './interruption.js';
@@ -117,7 +116,7 @@ async function openLoaded(
     const signalled = untilSignal();
     interruption.release();
     const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
-    const opened = await openServer(running, withCacheAsFolder(config), security, early);
+    const opened = await openServer(running, config, security, early);
     return { running, opened, signalled };
   } catch (error) {
     await early.close();

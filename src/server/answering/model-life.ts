@@ -13,6 +13,8 @@ const EMPTY = 'no model: its folder is empty';
 /** Models that are loaded when a request names them, and the folder in which they lie. */
 export interface ModelLife {
   store: ModelStore;
+  /** Other programs use the folder too: no client deletes models of it. */
+  isShared: boolean;
   models: OnDemandModels;
   /** Downloads into the folder. */
   pulls: ModelPulls;

@@ -45,6 +45,11 @@ export async function deleteModel(
 ): Promise<Response> {
   const life = folderOf(context, exchange, isLocal);
   const asked = nameOf(request);
+  if (life.isShared) {
+    throw refused(
+      `The model '${asked}' is not deleted here: models of the hub's cache, which other programs use too, are deleted by skein rm, or by a server with --models-dir.`,
+    );
+  }
   const stored = await storedUnder(life, asked);
   if (stored === null) {
     if (servedUnder(context.models, asked) === undefined) throw modelNotFound(asked);

@@ -72,5 +72,5 @@ export function catalogueLife({
     memoryBytes,
   });
   const own = { borrow, owns: () => false, unload: async () => {}, expiresAt: () => null };
-  return { store, models: own as unknown as OnDemandModels, pulls, catalogue };
+  return { store, isShared: false, models: own as unknown as OnDemandModels, pulls, catalogue };
 }

@@ -41,7 +41,12 @@ function sentFrom(remoteAddress: string, body: object) {
 }
 
 /** A server with an empty folder of models, asked from this machine or another. */
-function server({ keys = new ApiKeys([]), from = '127.0.0.1', folder = makeFolder() } = {}) {
+function server({
+  keys = new ApiKeys([]),
+  from = '127.0.0.1',
+  folder = makeFolder(),
+  isShared = false,
+} = {}) {
   const settings = { endpoint: hub.endpoint, token: null, cacheFolder: folder, isOffline: false };
   const store = new ModelStore(folder);
   const unloaded: string[] = [];
@@ -54,7 +59,7 @@ function server({ keys = new ApiKeys([]), from = '127.0.0.1', folder = makeFolde
   const pulls = new ModelPulls((repository, on) =>
     pull(repository, { settings, revision: 'main', retryDelayMs: 1, ...on }),
   );
-  const toy = toyServer(() => say('x'), { life: { store, models, pulls }, apiKeys: keys });
+  const toy = toyServer(() => say('x'), { life: { store, isShared, models, pulls }, apiKeys: keys });
   const ask = async (method: string, path: string, body: object, init: RequestInit = {}) =>
     toy.app.request(
       path,
@@ -166,6 +171,16 @@ describe('DELETE /api/delete', () => {
 });
 
 describe('DELETE /api/delete of files that are not its own', () => {
+  it("refuses a model of the hub's cache, and names what deletes it", async () => {
+    const own = server({ isShared: true });
+    await own.ask('POST', '/api/pull', { model: 'org/name', stream: false });
+    const response = await own.ask('DELETE', '/api/delete', { model: 'org/name' });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: expect.stringContaining('skein rm') });
+    expect(own.unloaded).toEqual([]);
+    expect(await own.store.find('org/name')).not.toBeNull();
+  });
+
   const config = (folder: string) => {
     mkdirSync(folder, { recursive: true });
     for (const name of ['config.json', 'model.safetensors']) writeFileSync(join(folder, name), '{}');
