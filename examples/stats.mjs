@@ -41,6 +41,6 @@ for await (const { event, data } of events(response)) {
     const rows = data.requests.map(
       (/** @type {any[]} */ row) => `${row[1]} ${state[row[2]]} (${row[7]} tokens)`,
     );
-    console.log(`formation: ${rows.join(', ') || 'nobody'}; ${data.queued} queued`);
+    console.log(`formation: ${rows.join(', ') || 'none'}; ${data.queued} queued`);
   }
 }

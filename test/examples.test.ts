@@ -274,7 +274,7 @@ describe('stats.mjs', () => {
     const child = start('stats.mjs', [server.url, 'secret']);
     const lines: string[] = [];
     child.stdout!.setEncoding('utf8').on('data', (chunk: string) => lines.push(chunk));
-    await expect.poll(() => lines.join('')).toContain('formation: nobody; 0 queued');
+    await expect.poll(() => lines.join('')).toContain('formation: none; 0 queued');
     const headers = {
       'content-type': 'application/json',
       authorization: 'Bearer secret',

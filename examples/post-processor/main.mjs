@@ -14,7 +14,7 @@ const messages = [{ role: 'user', content: process.argv[2] ?? 'Tell me a story a
 const ask = { messages, maxTokens: 80, temperature: 0.8, seed: 1n };
 const [free, without] = await Promise.all([
   skein.complete(ask),
-  skein.complete({ ...ask, logitsPostProcessor: 'withoutE' }), // beside the other, in the same batch
+  skein.complete({ ...ask, logitsPostProcessor: 'withoutE' }), // together with the other, in the same batch
 ]);
 console.log(`With:    ${free.text.trim()}\n\nWithout: ${without.text.trim()}`);
 await skein.close();

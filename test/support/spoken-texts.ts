@@ -40,7 +40,7 @@ const blank = (text: string) => text.replaceAll(/[^\n]/g, ' ');
 
 /** Lines of the documents' prose: without code, comments and the targets of links. */
 export function documentTexts(): SpokenText[] {
-  const files = [...FRONT, ...allDocuments('docs').filter((path) => path.startsWith('docs/'))];
+  const files = [...FRONT, ...['docs', 'examples'].flatMap(allDocuments)];
   return files.flatMap((file) =>
     proseLines(readDocument(file)).map((text, i) => ({ file, line: i + 1, text })),
   );

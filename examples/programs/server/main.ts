@@ -1,4 +1,4 @@
-// A server with a route of your own, and OpenAI's API beside it, for one model in this process.
+// A server with your own route and OpenAI's API, for one model in this process.
 //
 //     npm install && npm start
 //     curl -N http://127.0.0.1:3000/ask -d '{"question": "Why is the sky blue?"}'

@@ -11,7 +11,7 @@ export const dynamic = 'force-dynamic';
 
 const MODEL = process.env.MODEL ?? 'node_modules/skein/models/demo/gosling';
 
-/** One engine for the process: this module is loaded anew whenever it changes during development. */
+/** One engine for the process: this module is loaded again whenever it changes during development. */
 const shared = globalThis as { skein?: Promise<Skein> };
 
 function engine(): Promise<Skein> {
