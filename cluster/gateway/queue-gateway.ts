@@ -166,8 +166,9 @@ export class QueueGateway implements GatewayListener {
    */
   submit(model: string, given: TokenRequest): TokenStream[] {
     const queue = this.#attempts.models.get(model);
-    if (this.#isClosed || queue === undefined) {
-      throw new HostClosedError('The gateway is closed and takes no more requests.');
+    if (this.#isClosed) throw new HostClosedError('The gateway is closed and takes no more requests.');
+    if (queue === undefined) {
+      throw new HostClosedError(says`The gateway has no model ${nameOfKey(model)} any more, or not yet.`);
     }
     const { request: asked, fault } = takenRequest(given);
     const nowMs = performance.now();

@@ -211,6 +211,8 @@ describeWithNats('a worker that is silent', () => {
   it('is replaced if it is stopped, or cut off, and what it says later changes nothing', async () => {
     const proxy = await SwallowingProxy.start(lab.nats.port);
     const first = await lab.startWorker(WORKER);
+    // The gateway may learn of it after the lab.
+    await until('the first worker', () => lab.gateway.numWorkersOf(lab.model) === 1);
     const ask1 = () => ask(lab.gateway, lab.model, REQUESTS.first!);
     const undisturbed = await ask1();
     for (const kind of ['stopped', 'cut off']) {
@@ -350,6 +352,7 @@ describeWithNats('clocks and wires of the queue', () => {
       routing: 'cache',
     });
     await lab.startWorker(WORKER);
+    await until('the first worker', () => lab.gateway.numWorkersOf(lab.model) === 1);
     const undisturbed = await ask(lab.gateway, lab.model, REQUESTS.several!);
     const proxy = await SwallowingProxy.start(lab.nats.port);
     const cutOff = await lab.openGateway(undefined, proxy.port);
