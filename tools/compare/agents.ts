@@ -51,8 +51,14 @@ const FLAGS = {
   ...outputFlag('bench-results/agents.json'),
 } as const satisfies FlagTable;
 
-/** Tokens of a context besides the history: functions, instructions and turns. */
-const MORE_TOKENS = 12_288;
+/** Tokens of a function's description at most, in which a made-up model has a token for each mark; of a turn besides its words; and of all else. */
+const [FUNCTION_TOKENS, TURN_TOKENS, OTHER_TOKENS] = [200, 50, 2048];
+
+/** Tokens that the longest conversation of a load takes, in whole thousands. */
+function contextOf({ historyWords, functions, turns, resultWords, generate }: Load): number {
+  const ofTurns = (turns + 1) * (resultWords + generate + TURN_TOKENS);
+  return Math.ceil((historyWords + functions * FUNCTION_TOKENS + ofTurns + OTHER_TOKENS) / 1024) * 1024;
+}
 
 async function main(): Promise<void> {
   const flags = flagsOrHelp(
@@ -81,7 +87,7 @@ function planOf(flags: FlagValues<typeof FLAGS>, model: ShapeFile): ComparisonPl
     generate: countOf('generate', flags.generate),
   };
   const threads = countOf('threads', flags.threads);
-  const contextTokens = Math.ceil((load.historyWords + MORE_TOKENS) / 1024) * 1024;
+  const contextTokens = contextOf(load);
   model.write();
   const bytes = statSync(model.path).size;
   let seed = 0;
