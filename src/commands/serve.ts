@@ -116,8 +116,7 @@ async function openLoaded(
     const signalled = untilSignal();
     interruption.release();
     const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
-    const opened = await openServer(running, config, security, early);
-    return { running, opened, signalled };
+    return { running, opened: await openServer(running, config, security, early), signalled };
   } catch (error) {
     await early.close();
     throw error;

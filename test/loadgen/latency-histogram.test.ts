@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LatencyHistogram } from '../../loadgen/metrics/latency-histogram.js';
+import { mean } from '../../tools/support/statistics.js';
 
 /** The smallest value that a share of all is not above. */
 function exactQuantile(values: readonly number[], quantile: number): number {
@@ -25,10 +26,7 @@ describe('the histogram of latencies', () => {
         }
         expect(histogram.minMs).toBe(Math.min(...values));
         expect(histogram.maxMs).toBe(Math.max(...values));
-        expect(histogram.meanMs).toBeCloseTo(
-          values.reduce((sum, value) => sum + value, 0) / values.length,
-          6,
-        );
+        expect(histogram.meanMs).toBeCloseTo(mean(values), 6);
       }),
     );
   });

@@ -9,6 +9,7 @@ import { randomText } from '../../loadgen/data/random-text.js';
 import { PLAIN_SCALE } from '../../loadgen/data/words.js';
 import { Random } from '../../loadgen/random.js';
 import type { Dataset } from '../../loadgen/samples.js';
+import { mean } from '../../tools/support/statistics.js';
 
 const dataset: Dataset = {
   description: {},
@@ -28,7 +29,6 @@ function times(arrivals: TimedArrivals, count: number, seed = 1): number[] {
 }
 
 const gaps = (at: readonly number[]) => at.slice(1).map((time, i) => time - at[i]!);
-const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 /** Squared deviation over squared mean: 1 for Poisson, 1/shape for gamma. */
 const variability = (values: readonly number[]) => {
   const middle = mean(values);

@@ -1,9 +1,7 @@
-import { Worker } from 'node:worker_threads';
-import { requireThreadRoom } from '../../../base/address-space.js';
 import { type ErrorRecord, errorOf } from '../../../base/error-record.js';
 import type { FoundEngines } from '../find-engines.js';
 import type { ModelOptions } from '../model-options.js';
-import type { ModelFilesTask } from './model-files-worker.js';
+import { beginModelFiles } from './model-files-thread.js';
 
 /** The thread's only message. */
 export type EnginesReply = { found: FoundEngines } | { failure: ErrorRecord };
@@ -26,19 +24,16 @@ export type SilentOptions = Omit<
  */
 export async function findEnginesAside({ signal, ...options }: SilentOptions): Promise<FoundEngines> {
   signal?.throwIfAborted();
-  requireThreadRoom();
-  const workerData: ModelFilesTask = { engines: options };
-  const thread = new Worker(new URL('./model-files-worker.js', import.meta.url), { workerData });
+  const { thread, reply } = beginModelFiles<EnginesReply>(
+    { engines: options },
+    (code) => `The thread that builds engines ended: ${code}.`,
+  );
   const onAbort = () => thread.postMessage(ABORT);
   signal?.addEventListener('abort', onAbort, { once: true });
   try {
-    const reply = await new Promise<EnginesReply>((resolve, reject) => {
-      thread.once('message', resolve);
-      thread.once('error', reject);
-      thread.once('exit', (code) => reject(new Error(`The thread that builds engines ended: ${code}.`)));
-    });
-    if ('found' in reply) return reply.found;
-    throw errorOf(reply.failure);
+    const engines = await reply;
+    if ('found' in engines) return engines.found;
+    throw errorOf(engines.failure);
   } catch (error) {
     signal?.throwIfAborted();
     throw error;

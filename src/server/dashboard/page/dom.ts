@@ -27,6 +27,11 @@ export function el<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** Writes a text where it is another: each change costs layout, and screen readers say it. */
+export function say(element: Element, text: string): void {
+  if (element.textContent !== text) element.textContent = text;
+}
+
 const SVG = 'http://www.w3.org/2000/svg';
 
 /** A line drawing of 16 by 16 units, hidden from screen readers: the element beside it says the same in words. */

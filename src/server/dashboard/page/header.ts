@@ -1,4 +1,4 @@
-import { el, icon } from './dom.js';
+import { el, icon, say } from './dom.js';
 import type { Feed } from './feed.js';
 import type { NextModel } from './model-choice.js';
 import { ModelFacts } from './model-facts.js';
@@ -87,7 +87,7 @@ export class Header {
     const { state } = this.#feed.state.kind === 'idle' ? this.#repository : this.#feed;
     this.#connection.dataset.state = state.kind;
     const text = connectionText(state);
-    if (this.#connection.textContent !== text) this.#connection.textContent = text;
+    say(this.#connection, text);
   }
 
   #showFacts(): void {
@@ -95,7 +95,7 @@ export class Header {
     const since = this.#sinceMs;
     const text =
       formation === null || since === null ? '' : `up ${duration((formation.timeMs - since) / 1000)}`;
-    if (this.#facts.textContent !== text) this.#facts.textContent = text;
+    say(this.#facts, text);
   }
 }
 

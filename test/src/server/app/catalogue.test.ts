@@ -311,7 +311,7 @@ describe('who may download', () => {
     expect((await ask('DELETE', `/catalogue/downloads/${ID}`, undefined, 'admin')).status).toBe(200);
   });
 
-  it('nobody without a key, where there are keys', async () => {
+  it('no client without a key, where there are keys', async () => {
     const { ask } = server({ keys });
     expect((await ask('GET', '/catalogue')).status).toBe(401);
     expect((await ask('POST', '/catalogue/downloads', { repository: ID })).status).toBe(401);

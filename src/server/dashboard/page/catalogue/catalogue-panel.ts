@@ -1,4 +1,4 @@
-import { el } from '../dom.js';
+import { el, say } from '../dom.js';
 import type { MountPanel, Page } from '../panels.js';
 import {
   CatalogueClient,
@@ -225,9 +225,4 @@ function isChanging({ data, hub, read_bytes_per_second: rate }: OfferedModels): 
 function note(element: HTMLElement, text: string): void {
   element.hidden = text === '';
   say(element, text);
-}
-
-/** Writes a text where it is another: screen readers say each change. */
-function say(element: HTMLElement, text: string): void {
-  if (element.textContent !== text) element.textContent = text;
 }

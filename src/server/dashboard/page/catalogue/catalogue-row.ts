@@ -1,4 +1,4 @@
-import { el } from '../dom.js';
+import { el, say } from '../dom.js';
 import type { OfferedEntry } from './catalogue-client.js';
 import { bytesText, factsOf, progressWords, stateWords } from './catalogue-words.js';
 
@@ -97,9 +97,4 @@ function actionOf({ state, fits, problem }: OfferedEntry, mayDownload: boolean):
   if (state === 'downloading') return 'Cancel';
   if (state === 'partial') return 'Resume';
   return fits === false ? null : 'Download';
-}
-
-/** Writes a text where it is another: each change costs layout. */
-function say(element: HTMLElement, text: string): void {
-  if (element.textContent !== text) element.textContent = text;
 }

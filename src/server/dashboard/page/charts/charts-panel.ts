@@ -1,5 +1,5 @@
 import uPlot from 'uplot';
-import { el } from '../dom.js';
+import { el, say } from '../dom.js';
 import type { MountPanel } from '../panels.js';
 import { onThemeChange, tokenColour } from '../theme.js';
 import { CHARTS, type ChartSpec } from './chart-specs.js';
@@ -101,7 +101,7 @@ class Chart {
     const said = lines.map(({ name, of }, index) => {
       const value = this.#series.latest(of);
       const text = value === null ? '–' : format(value);
-      if (this.#values[index]!.textContent !== text) this.#values[index]!.textContent = text;
+      say(this.#values[index]!, text);
       return `${name} ${value === null ? 'not known' : text}`;
     });
     this.#place.setAttribute('aria-label', `${title} over the last minute; now: ${said.join(', ')}.`);

@@ -1,6 +1,6 @@
 import { createParser } from 'eventsource-parser';
 import { messageOf } from '../../../../../base/error-text.js';
-import { el } from '../dom.js';
+import { el, say } from '../dom.js';
 import type { Feed } from '../feed.js';
 import { loadModels } from '../models.js';
 import { problemOf } from '../problem.js';
@@ -93,7 +93,7 @@ export class BurstControls {
     for (const button of this.#senders) button.disabled = this.#bursts.size === MAX_BURSTS;
     this.#stop.disabled = this.#bursts.size === 0;
     const text = problem !== '' ? problem : `${sum('ended')} of ${plural(sum('sent'), 'prompt')} answered`;
-    if (this.#status.textContent !== text) this.#status.textContent = text;
+    say(this.#status, text);
     this.#status.classList.toggle('problem', problem !== '');
   }
 }

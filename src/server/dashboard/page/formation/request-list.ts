@@ -1,4 +1,4 @@
-import { el } from '../dom.js';
+import { el, say } from '../dom.js';
 import type { Selection } from './selection.js';
 import type { TimelineModel } from './timeline-model.js';
 import type { Track } from './track.js';
@@ -65,7 +65,7 @@ export class RequestList {
         this.element.append(option);
       }
       const text = sentenceOf(track);
-      if (option.textContent !== text) option.textContent = text;
+      say(option, text);
     }
     this.#mark();
   }

@@ -1,5 +1,5 @@
 import type { ModelRow, ModelWork, SizeCount } from '../../../feeds/models-event.js';
-import { el } from '../dom.js';
+import { el, say } from '../dom.js';
 import { count } from '../formation/words.js';
 import { BatchRate } from './batch-rate.js';
 import {
@@ -119,11 +119,6 @@ export class ModelCard {
       if (mark.className !== drawn[i]) mark.className = drawn[i]!;
     }
   }
-}
-
-/** Writes a text where it is another: each change costs layout. */
-function say(element: HTMLElement, text: string): void {
-  if (element.textContent !== text) element.textContent = text;
 }
 
 /** Bars of how many batches had how many rows, with a sentence of the same for screen readers. */

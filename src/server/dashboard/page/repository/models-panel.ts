@@ -1,5 +1,5 @@
 import type { ModelRow, ModelsEvent } from '../../../feeds/models-event.js';
-import { el } from '../dom.js';
+import { el, say } from '../dom.js';
 import { plural } from '../formation/words.js';
 import type { MountPanel } from '../panels.js';
 import { ModelCard } from './model-card.js';
@@ -44,7 +44,7 @@ export const mountModels: MountPanel = (root, { feed, repository }) => {
     show();
     if (root.hidden) return;
     const said = summaryOf(event);
-    if (summary.textContent !== said) summary.textContent = said;
+    say(summary, said);
     requests.textContent = `${plural(event.waiting, 'request')} waiting, ${event.running} running`;
     more.textContent = moreWords(event);
     more.hidden = more.textContent === '';

@@ -1,4 +1,4 @@
-import { el } from '../dom.js';
+import { el, say } from '../dom.js';
 import { legend } from '../formation/legend.js';
 import { count, milliseconds } from '../formation/words.js';
 import type { MountPanel } from '../panels.js';
@@ -103,7 +103,7 @@ class SchemeRow {
   show(ms: number): void {
     this.#view.show(ms);
     const text = `${count(tokensAt(this.#recording, ms))} tokens`;
-    if (this.#tokens.textContent !== text) this.#tokens.textContent = text;
+    say(this.#tokens, text);
   }
 }
 
