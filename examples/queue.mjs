@@ -44,7 +44,7 @@ class Queue {
     return true;
   }
 
-  /** Nobody wants the answers any more. */
+  /** No client wants the answers any more. */
   withdrawAll() {
     this.#waiting = [];
     this.#withdrawn = new Set(this.#leased.keys());

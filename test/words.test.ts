@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { OPTIONS } from '../src/options/table.js';
 import {
   documentTexts,
-  literalsOf,
   pageTexts,
   proseLines,
   type SpokenText,
   sourceTexts,
+  wordsOf,
 } from './support/spoken-texts.js';
 
 interface Exception {
@@ -96,11 +96,19 @@ describe('what a person reads', () => {
     expect(lines.map((line) => line.trim())).toEqual(['a', '', '', '', '', 'b', `[c]${' '.repeat(12)} d`]);
   });
 
-  it('in sources is their literals, without comments, patterns, names and values of one word', () => {
+  it('in sources is their literals and comments, without patterns, names and values of one word', () => {
     const source =
       // biome-ignore lint/suspicious/noTemplateCurlyInString: the source that is read has a template
-      "// anew\nconst beside = /`anew/.test(x) ? 'nobody' : `an ${a({ b: `in ${1 / 2} er` })} end\nof it`;\n'it is';";
-    const found = literalsOf('a.ts', source).map(({ line, text }) => `${line}: ${text}`);
-    expect(found).toEqual(['2: `an ${', '2: `in ${', '2: } er`', '2: } end', '3: of it`', "4: 'it is'"]);
+      "// anew `beside`\nconst beside = /`anew/.test(x) ? 'nobody' : `an ${a({ b: `in ${1 / 2} er` })} end\nof it`;\n'it is';";
+    const found = wordsOf('a.ts', source).map(({ line, text }) => `${line}: ${text}`);
+    expect(found).toEqual([
+      '1: // anew         ',
+      '2: `an ${',
+      '2: `in ${',
+      '2: } er`',
+      '2: } end',
+      '3: of it`',
+      "4: 'it is'",
+    ]);
   });
 });

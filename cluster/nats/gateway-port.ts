@@ -43,7 +43,7 @@ export interface GatewayPort {
   offer(pool: PoolName, item: WorkItem): Promise<Offer>;
   stop(worker: string, message: StopMessage): void;
   /**
-   * Asks a worker whether it is there: its beat; 'nobody' where it is certainly not there; null where no
+   * Asks a worker whether it is there: its beat; `nobody` where it is certainly not there; null where no
    * answer came.
    */
   probe(worker: string): Promise<Beat | 'nobody' | null>;

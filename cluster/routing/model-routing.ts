@@ -1,11 +1,11 @@
 /**
  * What became of a request that was sent to a worker:
  *
- *   taken    it has it
- *   full     it has no room for it
- *   nobody   there is no such worker (any more)
- *   silent   no answer came in time: it may have it all the same
- *   unsent   it cannot be sent this way
+ *   `taken`    it has it
+ *   `full`     it has no room for it
+ *   `nobody`   there is no such worker (any more)
+ *   `silent`   no answer came in time: it may have it all the same
+ *   `unsent`   it cannot be sent this way
  */
 export type DirectAnswer = 'taken' | 'full' | 'nobody' | 'silent' | 'unsent';
 

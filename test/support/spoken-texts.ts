@@ -60,7 +60,10 @@ export function pageTexts(): SpokenText[] {
   return lines.map((text, i) => ({ file: PAGE, line: i + 1, text }));
 }
 
-/** The literals of all sources that have a word of a pattern at all: sentences of errors, helps of options and metrics. */
+/**
+ * Literals and comments of all sources that have a word of a pattern at all: sentences of errors, helps of options and metrics, and
+ * what a developer reads.
+ */
 export function sourceTexts(words: RegExp): SpokenText[] {
   return ROOMS.flatMap((room) =>
     readdirSync(join(repository, room), { recursive: true, encoding: 'utf8' })
@@ -68,7 +71,7 @@ export function sourceTexts(words: RegExp): SpokenText[] {
       .map((path) => `${room}/${path.replaceAll('\\', '/')}`),
   ).flatMap((file) => {
     const source = readFileSync(join(repository, file), 'utf8');
-    return words.test(source) ? literalsOf(file, source) : [];
+    return words.test(source) ? wordsOf(file, source) : [];
   });
 }
 
@@ -79,21 +82,40 @@ const LITERALS: ReadonlySet<ts.SyntaxKind> = new Set([
   ts.SyntaxKind.TemplateMiddle,
   ts.SyntaxKind.TemplateTail,
 ]);
-/** Tokens behind which a slash divides; behind all others it begins a pattern. */
+const COMMENTS: ReadonlySet<ts.SyntaxKind> = new Set([
+  ts.SyntaxKind.SingleLineCommentTrivia,
+  ts.SyntaxKind.MultiLineCommentTrivia,
+]);
+const TRIVIA: ReadonlySet<ts.SyntaxKind> = new Set([
+  ...COMMENTS,
+  ...[ts.SyntaxKind.WhitespaceTrivia, ts.SyntaxKind.NewLineTrivia, ts.SyntaxKind.ShebangTrivia],
+]);
+/** Tokens after which a slash divides; after all others it begins a pattern. */
 const VALUES: ReadonlySet<ts.SyntaxKind> = new Set([
   ...[ts.SyntaxKind.Identifier, ts.SyntaxKind.NumericLiteral, ts.SyntaxKind.StringLiteral],
   ...[ts.SyntaxKind.CloseParenToken, ts.SyntaxKind.CloseBracketToken, ts.SyntaxKind.CloseBraceToken],
   ...[ts.SyntaxKind.ThisKeyword, ts.SyntaxKind.NoSubstitutionTemplateLiteral, ts.SyntaxKind.TemplateTail],
 ]);
 
-/** Strings and parts of templates in a source, line by line, without a single word in quotes, which is a value. */
-export function literalsOf(file: string, source: string): SpokenText[] {
-  const scanner = ts.createScanner(ts.ScriptTarget.ESNext, true, ts.LanguageVariant.Standard, source);
+/**
+ * Strings, parts of templates and comments of a source, line by line, without a single word in quotes, which is a value, and without
+ * what a comment has in backticks.
+ */
+export function wordsOf(file: string, source: string): SpokenText[] {
+  const scanner = ts.createScanner(ts.ScriptTarget.ESNext, false, ts.LanguageVariant.Standard, source);
   const texts: SpokenText[] = [];
   /** Open braces, from outside to inside: true for one of a template. */
   const braces: boolean[] = [];
   let last = ts.SyntaxKind.Unknown;
+  const add = (whole: string) => {
+    const first = source.slice(0, scanner.getTokenStart()).split('\n').length;
+    for (const [i, text] of whole.split('\n').entries()) texts.push({ file, line: first + i, text });
+  };
   for (let kind = scanner.scan(); kind !== ts.SyntaxKind.EndOfFileToken; kind = scanner.scan()) {
+    if (TRIVIA.has(kind)) {
+      if (COMMENTS.has(kind)) add(scanner.getTokenText().replaceAll(/`[^`\n]*`/g, blank));
+      continue;
+    }
     if (kind === ts.SyntaxKind.SlashToken || kind === ts.SyntaxKind.SlashEqualsToken) {
       if (!VALUES.has(last)) kind = scanner.reScanSlashToken();
     } else if (kind === ts.SyntaxKind.OpenBraceToken) braces.push(false);
@@ -107,8 +129,7 @@ export function literalsOf(file: string, source: string): SpokenText[] {
     if (!LITERALS.has(kind)) continue;
     const whole = scanner.getTokenText();
     if (/^(['"`])\w+\1$/.test(whole)) continue;
-    const first = source.slice(0, scanner.getTokenStart()).split('\n').length;
-    for (const [i, text] of whole.split('\n').entries()) texts.push({ file, line: first + i, text });
+    add(whole);
   }
   return texts;
 }

@@ -27,7 +27,7 @@ _EVENTS = re.compile(r"events of the KV cache at ([^\s,]+)")
 class SkeinProcess:
     """`skein serve` on loopback, at a port of its own and with a key of its own.
 
-    It listens, and tells its addresses on stdout:
+    It listens, and prints its addresses on stdout:
 
         skein 0.1.0 serves NAME at http://127.0.0.1:41234/v1
           events of the KV cache at tcp://127.0.0.1:41235
@@ -56,7 +56,7 @@ class SkeinProcess:
             "tcp://127.0.0.1:*",
             *arguments.serve_options,
         ]
-        # The key comes by the environment: whoever lists processes would read it on the command line.
+        # The key comes by the environment: a list of processes would show it on the command line.
         self._process = subprocess.Popen(  # noqa: S603
             command,
             stdout=subprocess.PIPE,
@@ -100,7 +100,7 @@ class SkeinProcess:
             self._process.wait()
 
     def _follow(self) -> None:
-        """Reads what it tells, and passes it on."""
+        """Reads what it prints, and passes it on."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             sys.stderr.write(line)

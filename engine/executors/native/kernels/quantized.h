@@ -243,7 +243,7 @@ template <class V, DType D>
 constexpr int kPackedRows = V::kInt8Parts == 1 && (D == DType::kInt8 || formOf(D) == DType::kInt4) ? kQuantizedRowBlock
                                                                                                : 3 * V::kTileRows;
 
-// Rows of the tallest tile. A tile of 12 rows whose quants are bytes keeps so many instructions in flight that nothing of the next group
+// Rows of the tallest tile. A tile of 12 rows whose quants are bytes keeps that many instructions in flight that nothing of the next group
 // begins while its sums are scaled; half as many rows are up to an eighth faster, although they load the weights twice as often.
 template <class V, DType D>
 constexpr int kQuantizedTileRows = V::W == 16 && V::kInt8Parts == 1 && formOf(D) == DType::kInt8 ? 6 : V::kTileRows;

@@ -34,7 +34,7 @@ export function say(element: Element, text: string): void {
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-/** A line drawing of 16 by 16 units, hidden from screen readers: the element beside it says the same in words. */
+/** A line drawing of 16 by 16 units, hidden from screen readers: the element next to it says the same in words. */
 export function icon(...paths: readonly string[]): SVGSVGElement {
   const svg = document.createElementNS(SVG, 'svg');
   const drawn = { viewBox: '0 0 16 16', width: '16', height: '16', fill: 'none', stroke: 'currentColor' };

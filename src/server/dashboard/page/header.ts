@@ -179,7 +179,7 @@ class ModelList {
   }
 
   show(models: readonly ChatModel[], { model, gone }: NextModel): void {
-    // Whoever has just chosen in the list stays in it.
+    // A reader who has just chosen in the list stays in it.
     if (models.length < 2 && gone === null && document.activeElement !== this.#select) {
       const name = models[0]?.id ?? '';
       this.element.replaceChildren(name);
@@ -187,7 +187,7 @@ class ModelList {
       return;
     }
     const listed = JSON.stringify([models.map(({ id, parent }) => [id, parent]), gone]);
-    // Somebody may be in the list: it is made anew only where it has to be.
+    // A reader may be in the list: it is rebuilt only where necessary.
     if (listed !== this.#listed) this.#select.replaceChildren(...optionsOf(models, gone));
     this.#listed = listed;
     this.#select.value = gone ?? model?.id ?? '';

@@ -10,7 +10,7 @@ export interface NextModel {
 
 /**
  * Whose page it is. At first that of any model; once the reader has chosen one, or has asked it something, that of this one alone:
- * where it goes, nobody else is asked until the reader says so.
+ * where it goes, no other model is asked until the reader says so.
  */
 export class ModelChoice {
   #wanted: string | null = null;

@@ -99,12 +99,12 @@ export class SeriesWindow {
   /** Events before this one, the first of which rates are counted from: the latest that is a second old, else the oldest there is. */
   #anchorsOf(event: Formation): Formation[] {
     const last = this.#anchors.at(-1);
-    // A new engine counts anew.
+    // A new engine counts from zero.
     if (last !== undefined && event.totals.iterations < last.totals.iterations) this.#anchors = [];
     const anchors = this.#anchors;
     while (anchors.length > 1 && event.timeMs - anchors[1]!.timeMs >= 1000 * RATE_S) anchors.shift();
     const counted = [...anchors];
-    // Rest does not count: work begins anew behind it.
+    // Idle time does not count: work begins again after it.
     if (last !== undefined && restedSince(last, event)) this.#anchors = [event];
     else anchors.push(event);
     return counted;

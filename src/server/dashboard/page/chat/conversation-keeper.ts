@@ -43,7 +43,7 @@ export class ConversationKeeper {
     return id === null ? null : this.#store.find(id);
   }
 
-  /** Beside the conversation that is kept under this id, where another tab has gone on with that. */
+  /** In addition to the conversation kept under this id, if another tab has continued that one. */
   async #keep(conversation: Omit<StoredConversation, 'title' | 'changedMs'>): Promise<void> {
     const stored = await this.#store.head(conversation.id);
     // The page may show another one by now.

@@ -46,7 +46,7 @@ export function layoutBlocks(count: number, width: number, height: number): Bloc
   };
 }
 
-/** Fewest blocks that a map shows, where there are so many. */
+/** Fewest blocks that a map shows, if the pool has them. */
 const FEWEST_SHOWN = 64;
 
 /**

@@ -109,7 +109,7 @@ export class BlockView {
   }
 
   /**
-   * Draws a cell of one block. Its form tells its kind too: used fills the cell, cached is small, shared has a hole,
+   * Draws a cell of one block. Its shape shows its kind too: used fills the cell, cached is small, shared has a hole,
    * free is faint.
    */
   #drawBlock({ counts, owners }: BlockCells, cell: number, x: number, y: number): void {

@@ -38,7 +38,7 @@ export class RequestList {
     selection.onChange(() => this.#mark());
   }
 
-  /** Updates the sentences, less often while nobody is in the list, since they cost layout. */
+  /** Updates the sentences, less often while the list has no focus, since they cost layout. */
   update(): void {
     const nowMs = performance.now();
     const isIn = document.activeElement === this.element;

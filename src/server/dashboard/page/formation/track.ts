@@ -139,7 +139,7 @@ export class Track {
   forgetBefore(ms: number): void {
     if (this.#marks.length < 64 || this.#marks[0]!.endMs >= ms) return;
     const first = this.#marks.findIndex(({ endMs }) => endMs >= ms);
-    // The event before the first one kept tells the state until then.
+    // The event before the first one kept gives the state until then.
     const kept = Math.max(0, (first < 0 ? this.#marks.length : first) - 1);
     if (kept === 0) return;
     this.#marks = this.#marks.slice(kept);

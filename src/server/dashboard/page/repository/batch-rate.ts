@@ -9,7 +9,7 @@ export class BatchRate {
   /** Takes the total of an event. Returns the rate; null: it is not known yet. */
   take(timeMs: number, batches: number): number | null {
     const last = this.#samples.at(-1);
-    // A model that was loaded anew counts from the beginning; so does one under a clock that was set back.
+    // A model that was loaded again counts from the beginning; so does one under a clock that was set back.
     if (last !== undefined && (batches < last.batches || timeMs < last.timeMs)) this.#samples = [];
     if (last?.timeMs !== timeMs) this.#samples.push({ timeMs, batches });
     while (this.#samples.length > 2 && this.#samples[1]!.timeMs <= timeMs - WINDOW_MS) this.#samples.shift();

@@ -15,7 +15,7 @@ import {
   sizesSentence,
 } from './model-words.js';
 
-/** Instances that are drawn; the words beside them count all. */
+/** Instances that are drawn; the words next to them count all. */
 const MAX_DRAWN = 24;
 
 const STATES = ['busy', 'idle', 'starting', 'dead'] as const;

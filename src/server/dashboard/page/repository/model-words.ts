@@ -39,7 +39,7 @@ function isDown({ instances: { busy, idle } }: ModelWork): boolean {
   return busy + idle === 0;
 }
 
-/** "4 instances: 2 busy, 1 idle, 1 starting; started anew 3 times", or "1 instance: busy" */
+/** "4 instances: 2 busy, 1 idle, 1 starting; started again 3 times", or "1 instance: busy" */
 export function instanceWords({ instances, restarts }: Pick<ModelWork, 'instances' | 'restarts'>): string {
   const { busy, idle, starting, dead } = instances;
   const number = busy + idle + starting + dead;

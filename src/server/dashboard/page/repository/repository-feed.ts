@@ -6,7 +6,7 @@ import type { Session } from '../session.js';
 interface RepositoryEvents {
   models: ModelsEvent;
   state: FeedState;
-  /** Emitted for a new connection: what is counted may have begun anew. */
+  /** Emitted for a new connection: counts may have started from zero. */
   reset: undefined;
 }
 

@@ -35,7 +35,7 @@ export type Attachment = Picture | AttachedText;
 
 export const isPicture = (attachment: Attachment): attachment is Picture => attachment.kind === 'picture';
 
-/** Characters of so many bytes in base64. */
+/** Length in base64 of a number of bytes. */
 export const base64Length = (bytes: number): number => 4 * Math.ceil(bytes / 3);
 
 /** Characters of its content. */
