@@ -1,4 +1,5 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
+import { Agent, fetch } from 'undici';
 import { drawWords } from '../../loadgen/data/words.js';
 import { Random } from '../../loadgen/random.js';
 import { median, percentile } from '../support/statistics.js';
@@ -120,6 +121,9 @@ interface Chunk {
   } | null;
 }
 
+/** A first token may come after many minutes, where many agents ask for a long prompt at once. */
+const PATIENT = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
+
 async function answer(
   { url, model, generate }: AgentsLoad,
   messages: readonly Message[],
@@ -127,6 +131,7 @@ async function answer(
 ): Promise<Turn> {
   const startMs = performance.now();
   const response = await fetch(`${url}/v1/chat/completions`, {
+    dispatcher: PATIENT,
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({
