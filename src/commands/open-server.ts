@@ -208,14 +208,12 @@ export function serveModels(
     loaded.onError((error) => log.error({ err: error, model: entry.name }, 'engine error'));
   }
   const describe = (entry: ConfiguredModel, loaded: RunningModel) => servedModelOf({ entry, loaded }, config);
-  const observe: ObserveRequest = followRequests({
-    observe: (request) => metrics.observe(request),
-  });
+  const observe: ObserveRequest = followRequests({ observe: (request) => metrics.observe(request) });
   const cache = config.responseCacheBytes > 0 ? new ResponseCache(config.responseCacheBytes) : null;
   const limits = rateLimitsOf(config);
   const repository = modelRepository(running, config, models, { describe, log, observe }, { cache, limits });
-  const loaded = running.map((one) => one.loaded);
-  const life = onDemand(config, { models, repository, running: loaded, describe, log, observe });
+  const engines = { models, repository, running: running.map(({ loaded }) => loaded) };
+  const life = onDemand(config, { ...engines, describe, log, observe });
   logEngines(models, log);
   logActivity(models, log);
   const state = new ServerState(
@@ -226,8 +224,9 @@ export function serveModels(
   );
   const ledger = memoryLedger(running, config, security.apiKeys);
   const quotas = new Quotas(brought.quotaRecords);
+  const tools = toolServers(config, log);
   const metrics = config.metrics
-    ? metricsOf(models, { ledger, quotas }, repository, { cache, limits }, brought)
+    ? metricsOf(models, { ledger, quotas, tools }, repository, { cache, limits }, brought)
     : NO_METRICS;
   const stallLimitMs = 1000 * config.streamStallTimeoutSeconds;
   const shared = {
@@ -267,7 +266,7 @@ export function serveModels(
     fetchedPictures: config.allowImageUrls
       ? lateFetcher({ isShared: () => security.apiKeys.isShared })
       : null,
-    toolServers: toolServers(config, log),
+    toolServers: tools,
     eventStream: { stallLimitMs },
     life,
     poolWeights: brought.poolWeights ?? null,
@@ -275,8 +274,8 @@ export function serveModels(
   const lane = new InferLane({ ...shared, stallLimitMs });
   // A model on demand that fails is unloaded, and reloaded for the next request.
   const failed = lastFailure(models, (model) => life?.models.owns(model) === true);
-  const around = { describe, log, observe };
   const tasks = sharedResponses?.tasks ?? null;
+  const around = { describe, log, observe };
   return { models, repository, around, life, batches, tasks, app, lane, state, metrics, failed, shared };
 }
 
@@ -334,7 +333,7 @@ function sharedMemory(config: Config): SharedRegions | null {
 
 function metricsOf(
   models: LiveModels,
-  { ledger, quotas }: { ledger: MemoryLedger; quotas: Quotas },
+  { ledger, quotas, tools }: { ledger: MemoryLedger; quotas: Quotas; tools: McpServers | null },
   repository: ServingRepository,
   { cache, limits }: { cache: ResponseCache | null; limits: RateLimits | null },
   { isRouted, targets }: BroughtModels,
@@ -343,6 +342,7 @@ function metricsOf(
   const metrics = new ServerMetrics(models, { process: true, ...ofQueue });
   metrics.watchMemory(ledger);
   metrics.watchKeys(quotas);
+  if (tools !== null) metrics.watchTools(tools);
   metrics.watchInference(() => repository.loaded(), { cache, limits });
   return metrics;
 }

@@ -32,6 +32,8 @@ export type AgentsRates = {
   /** Until the first token of a later turn. */
   laterP50: number;
   laterP99: number;
+  /** From a later turn's question to the last token of its answer. */
+  turnP50: number;
   /** Prompt tokens of later turns that the server took from its cache; NaN where it does not say. */
   cachedShare: number;
   /** Prompt tokens that it computed for a later turn. */
@@ -174,6 +176,7 @@ function ratesOf(firsts: readonly Turn[], later: readonly (readonly Turn[])[]): 
       Math.max(...firsts.map(({ firstMs }) => firstMs)) - Math.min(...firsts.map((turn) => turn.startMs)),
     laterP50: median(waits),
     laterP99: percentile(waits, 0.99),
+    turnP50: median(turns.map(({ startMs, endMs }) => endMs - startMs)),
     cachedShare: cached / prompt,
     computedTokens: (prompt - cached) / turns.length,
     tokensPerSecond: (1000 * sum((turn) => turn.generatedTokens)) / (endMs - startMs),

@@ -8,6 +8,7 @@ const SHOWN = [
   ['all histories read, s', 'readMs', (ms: number) => (ms / 1000).toFixed(1)],
   ['first token of a later turn, median, ms', 'laterP50', (ms: number) => ms.toFixed(0)],
   ['99th percentile, ms', 'laterP99', (ms: number) => ms.toFixed(0)],
+  ['whole turn, median, ms', 'turnP50', (ms: number) => ms.toFixed(0)],
   ['from the cache, %', 'cachedShare', (share: number) => (100 * share).toFixed(1)],
   ['tokens computed for a turn', 'computedTokens', (tokens: number) => tokens.toFixed(0)],
   ['tokens/s', 'tokensPerSecond', (rate: number) => rate.toFixed(1)],

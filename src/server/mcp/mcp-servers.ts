@@ -8,6 +8,7 @@ import type {
   ServedToolList,
   ToolAccess,
   ToolServer,
+  ToolServerCount,
   ToolServers,
   ToolSession,
 } from './tool-server.js';
@@ -36,6 +37,10 @@ export class McpServers implements ToolServers {
     const asked = canonical(url);
     return this.#servers.find((server) => canonical(server.url) === asked) ?? null;
   }
+
+  counts(): readonly ToolServerCount[] {
+    return this.#servers.flatMap((server) => server.counts);
+  }
 }
 
 /** An address in one spelling; what is none is itself. */
@@ -48,12 +53,17 @@ class McpServer implements ToolServer {
   readonly url: string;
   readonly #lists: KeptLists;
   readonly #log: ServerLog;
+  readonly counts: readonly ToolServerCount[];
 
   constructor(name: string, url: string, lists: KeptLists, log: ServerLog) {
     this.name = name;
     this.url = url;
     this.#lists = lists;
     this.#log = log;
+    // All from the start: a rate needs a sample from before the first event.
+    this.counts = (['list', 'call'] as const).flatMap((asked) =>
+      (['ok', 'failed'] as const).map((outcome) => ({ server: name, asked, outcome, count: 0, seconds: 0 })),
+    );
   }
 
   open(access: ToolAccess, wanted: ReadonlySet<string> | null): ToolSession {
@@ -66,7 +76,7 @@ class McpServer implements ToolServer {
     return {
       list: (signal) =>
         this.#lists.get(keyOf(server, access, wanted), () =>
-          this.#timed('list', async () => {
+          this.#timed('list', 'list', async () => {
             const limit = AbortSignal.timeout(TOOL_LIMITS.listMs);
             try {
               return await (await session()).list(wanted, server, AbortSignal.any([signal, limit]));
@@ -80,7 +90,7 @@ class McpServer implements ToolServer {
           }),
         ),
       call: (tool, args, signal) =>
-        this.#timed(tool, async () => {
+        this.#timed('call', tool, async () => {
           try {
             return await (await session()).call(tool, args, signal);
           } catch (error) {
@@ -92,17 +102,24 @@ class McpServer implements ToolServer {
     };
   }
 
-  /** Logs what a server was asked, how long it took, and nothing of what was said. */
-  async #timed<T extends ServedToolList | CallOutcome>(asked: string, ask: () => Promise<T>): Promise<T> {
+  /** Counts and logs what a server was asked, how long it took, and nothing of what was said. */
+  async #timed<T extends ServedToolList | CallOutcome>(
+    kind: ToolServerCount['asked'],
+    asked: string,
+    ask: () => Promise<T>,
+  ): Promise<T> {
     const since = performance.now();
-    let outcome = 'failed';
+    let outcome: ToolServerCount['outcome'] = 'failed';
     try {
       const answer = await ask();
       if (!('isError' in answer && answer.isError)) outcome = 'ok';
       return answer;
     } finally {
-      const ms = Math.round(performance.now() - since);
-      this.#log.info({ server: this.name, asked, outcome, ms }, 'MCP server asked');
+      const ms = performance.now() - since;
+      const counted = this.counts.find((one) => one.asked === kind && one.outcome === outcome)!;
+      counted.count++;
+      counted.seconds += ms / 1000;
+      this.#log.info({ server: this.name, asked, outcome, ms: Math.round(ms) }, 'MCP server asked');
     }
   }
 }

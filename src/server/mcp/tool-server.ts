@@ -37,6 +37,16 @@ export interface ServedToolList {
   warnings: readonly string[];
 }
 
+/** What was asked of a server, and what came of it. */
+export interface ToolServerCount {
+  server: string;
+  asked: 'list' | 'call';
+  /** `failed`: also a call whose tool reports an error. */
+  outcome: 'ok' | 'failed';
+  count: number;
+  seconds: number;
+}
+
 /** A server of tools that the operator has named. */
 export interface ToolServer {
   readonly name: string;
@@ -51,4 +61,6 @@ export interface ToolServers {
   readonly callTimeoutMs: number;
   named(name: string): ToolServer | null;
   at(url: string): ToolServer | null;
+  /** What the servers were asked since the start; lists that were kept do not count. */
+  counts(): readonly ToolServerCount[];
 }

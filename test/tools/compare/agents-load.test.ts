@@ -73,6 +73,7 @@ it('goes on with what was answered, and counts what the server took from its cac
   expect(rates.fairness).toBeGreaterThan(0);
   expect(rates.fairness).toBeLessThanOrEqual(1);
   expect(rates.laterP99).toBeGreaterThanOrEqual(rates.laterP50);
+  expect(rates.turnP50).toBeGreaterThanOrEqual(rates.laterP50);
 });
 
 it('says nothing of caches where the server does not', async () => {

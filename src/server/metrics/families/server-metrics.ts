@@ -22,6 +22,7 @@ import { pictureFamilies } from './picture-metrics.js';
 import { prefillFamilies, routingFamilies, shareFamilies } from './routing-metrics.js';
 import { type SocketMessage, SocketMetrics } from './socket-metrics.js';
 import { rateLimitFamilies, sequenceFamilies } from './tensor-metrics.js';
+import { type ToolServerAsks, toolFamilies } from './tool-metrics.js';
 import { tritonFamilies } from './triton-families.js';
 import { expectedFamilies, scalingFamilies, workerFamilies } from './worker-metrics.js';
 
@@ -222,6 +223,11 @@ export class ServerMetrics implements Metrics {
     if (cache !== null) cacheFamilies(this.#registry, models, cache);
     sequenceFamilies(this.#registry, models);
     if (limits !== null) rateLimitFamilies(this.#registry, limits);
+  }
+
+  /** Reports what MCP servers were asked. */
+  watchTools(servers: { counts(): readonly ToolServerAsks[] }): void {
+    toolFamilies(this.#registry, () => servers.counts());
   }
 
   /** Reports what the requests of each API key have taken. */

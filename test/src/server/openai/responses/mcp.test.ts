@@ -1,6 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { McpServers } from '../../../../../src/server/mcp/mcp-servers.js';
+import { ServerMetrics } from '../../../../../src/server/metrics/families/server-metrics.js';
 import type { ServerLog } from '../../../../../src/server/web/server-log.js';
+import { LiveModels } from '../../../../../src/serving/model-directory.js';
 import { ADD, type McpScript, mcpServer, type TestMcpServer, text } from '../../../support/mcp-server.js';
 import { templatedCodec } from '../../../support/toy-codec.js';
 import { say, type ToyOptions, toyServer } from '../../../support/toy-server.js';
@@ -538,6 +540,36 @@ describe('requests with MCP servers', () => {
     expect(mcp.lists).toBe(2);
     const host = await refusal(toy, { input, tools: [{ ...never, headers: { Host: 'a' } }] });
     expect(host).toMatchObject({ status: 400, param: 'tools[0].headers' });
+  });
+
+  it('are counted, with what failed and how long it took', async () => {
+    let calls = 0;
+    const script = { call: () => (calls++ === 0 ? text('5') : text('no', true)) };
+    const mcp = await mcpServer(script);
+    opened.push(mcp);
+    const toolServers = new McpServers(new Map([['calc', mcp.url]]), 5000, QUIET);
+    const metrics = new ServerMetrics(new LiveModels());
+    metrics.watchTools(toolServers);
+    const count = async (asked: string, outcome: string) => {
+      const labels = `server="calc",asked="${asked}",outcome="${outcome}"`;
+      const [, value] = new RegExp(`^skein:mcp_requests_total\\{${labels}\\} (\\d+)$`, 'm').exec(
+        await metrics.text(),
+      )!;
+      return Number(value);
+    };
+    expect(await count('call', 'ok')).toBe(0);
+    const session = toolServers.named('calc')!.open({ authorization: undefined, headers: {} }, null);
+    const { signal } = new AbortController();
+    await session.list(signal);
+    await session.list(signal); // kept
+    await session.call('add', {}, signal);
+    await session.call('add', {}, signal);
+    session.close();
+    expect(await count('list', 'ok')).toBe(1);
+    expect(await count('list', 'failed')).toBe(0);
+    expect(await count('call', 'ok')).toBe(1);
+    expect(await count('call', 'failed')).toBe(1);
+    expect(toolServers.counts().reduce((sum, { seconds }) => sum + seconds, 0)).toBeGreaterThan(0);
   });
 
   it('end their calls when the client leaves, when they are cancelled, and when their time is over', async () => {
