@@ -49,36 +49,18 @@ function flagsTable(options: readonly Option[]): string {
   return markdownTable(['flag', 'environment', 'unit', 'default', 'meaning'], rows);
 }
 
-/** A Markdown table of all names of each option, with both defaults, for readers of the code. */
+/** A Markdown table of the options that have different names for programs, the server and the library that they come from. */
 export function namesTable(): string {
-  const served = OPTIONS.map((option) => [
-    code(`--${flagName(option.name)}`),
-    code(option.name),
-    code(option.engine?.path ?? null),
-    defaultText(option),
-    option.engine?.option.defaultText ?? '',
-    code(option.engine?.option.seedName ?? null),
-    code(option.flag.formerly ?? null),
-  ]);
-  const ofPrograms = ENGINE_TABLE.filter(({ option }) => option.flag === null).map(({ path, option }) => [
-    '',
-    code(option.name),
-    code(path),
-    '',
-    option.defaultText,
-    code(option.seedName),
-    '',
-  ]);
-  const head = [
-    'flag',
-    'option',
-    'GptManager field',
-    'default',
-    "GptManager's default",
-    "seed's name",
-    'was',
-  ];
-  return markdownTable(head, [...served, ...ofPrograms]);
+  const rows = OPTIONS.flatMap(({ name, engine }) => {
+    if (engine === null) return [];
+    const { path, option } = engine;
+    const seedName = path.endsWith(option.seedName ?? '') ? '' : code(option.seedName);
+    return [[code(`--${flagName(name)}`), code(path), option.defaultText, seedName]];
+  });
+  return markdownTable(
+    ['flag', 'GptManager field', "GptManager's default", "TensorRT-LLM's name, if another"],
+    rows,
+  );
 }
 
 /** A Markdown table of every option of GptManager, with its default. */

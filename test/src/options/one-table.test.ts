@@ -116,7 +116,7 @@ describe('an option that is added to the table', () => {
       '| `--kv-cache-nap-seconds` | `SKEIN_KV_CACHE_NAP_SECONDS` | seconds | 6 | how long the cache naps Also `--cat-nap`. |',
     );
     expect(documents.namesTable()).toContain(
-      '| `--kv-cache-nap-seconds` | `kvCacheNapSeconds` | `optionalParams.kvCacheConfig.napMs` | 6 | 6000 | `kvCacheConfig.napLength` | `napLength` |',
+      '| `--kv-cache-nap-seconds` | `optionalParams.kvCacheConfig.napMs` | 6000 | `kvCacheConfig.napLength` |',
     );
     expect(documents.managerTable()).toContain(
       '| `optionalParams.kvCacheConfig.napMs` | 6000 | how long the cache naps | `--kv-cache-nap-seconds` |',
