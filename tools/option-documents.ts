@@ -49,29 +49,21 @@ function flagsTable(options: readonly Option[]): string {
   return markdownTable(['flag', 'environment', 'unit', 'default', 'meaning'], rows);
 }
 
-/** A Markdown table of the options that have different names for programs, the server and the library that they come from. */
+/** A Markdown table of the options that TensorRT-LLM has under another name than GptManager. */
 export function namesTable(): string {
-  const rows = OPTIONS.flatMap(({ name, engine }) => {
-    if (engine === null) return [];
-    const { path, option } = engine;
-    const seedName = path.endsWith(option.seedName ?? '') ? '' : code(option.seedName);
-    return [[code(`--${flagName(name)}`), code(path), option.defaultText, seedName]];
-  });
-  return markdownTable(
-    ['flag', 'GptManager field', "GptManager's default", "TensorRT-LLM's name, if another"],
-    rows,
+  const rows = ENGINE_TABLE.flatMap(({ path, option: { seedName } }) =>
+    seedName === null || path.endsWith(seedName) ? [] : [[code(path), code(seedName)]],
   );
+  return markdownTable(['GptManager field', "TensorRT-LLM's name"], rows);
 }
 
-/** A Markdown table of every option of GptManager, with its default. */
+/** A Markdown table of every option of GptManager, with its default. The flags' table says what an option means that has a flag. */
 export function managerTable(): string {
-  const rows = ENGINE_TABLE.map(({ path, option }) => [
-    code(path),
-    option.defaultText,
-    option.help,
-    option.name === null || option.flag === null ? '' : code(`--${flagName(option.name)}`),
-  ]);
-  return markdownTable(['option', 'default', 'meaning', 'of the server'], rows);
+  const rows = ENGINE_TABLE.map(({ path, option }) => {
+    const flag = option.name === null || option.flag === null ? null : `--${flagName(option.name)}`;
+    return [code(path), option.defaultText, flag === null ? option.help : `as ${code(flag)}`];
+  });
+  return markdownTable(['option', 'default', 'meaning'], rows);
 }
 
 /** A Markdown table of renamed options. */
