@@ -3,6 +3,14 @@ import { HubApiError, listFiles, modelInfo } from '@huggingface/hub';
 import { asSentence } from '../../base/sentences.js';
 import { HubError } from '../errors/user-errors.js';
 import type { Checksum } from './checksum.js';
+import {
+  boundedHubFetch,
+  checkedCommit,
+  checkedHash,
+  checkedSize,
+  HUB_LIMITS,
+  UnfitAnswer,
+} from './hub-answers.js';
 import type { Repository } from './repository.js';
 import type { HubSettings } from './settings.js';
 
@@ -35,12 +43,13 @@ export async function askHub(
 ): Promise<RemoteRepository> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await ask(repository, revision, settings, (input, init) =>
-        fetch(input, { ...init, signal: signal ?? null }),
-      );
+      return await ask(repository, revision, settings, boundedHubFetch(fetch, signal));
     } catch (error) {
       signal?.throwIfAborted();
-      const mayPass = !(error instanceof HubApiError) || error.statusCode === 429 || error.statusCode >= 500;
+      const mayPass =
+        error instanceof HubApiError
+          ? error.statusCode === 429 || error.statusCode >= 500
+          : !(error instanceof UnfitAnswer) && !isTimeout(error);
       if (!mayPass || attempt === MAX_ATTEMPTS)
         throw problemOf(error, { id: repository.id, revision, ...settings });
       await setTimeout(retryDelayMs * attempt, undefined, { signal });
@@ -61,7 +70,8 @@ async function ask(
     return fetchWith(input, { ...init, headers });
   };
   const common = { hubUrl: endpoint, fetch: withToken };
-  const { sha } = await modelInfo({ name: id, revision, additionalFields: ['sha'], ...common });
+  const { sha: given } = await modelInfo({ name: id, revision, additionalFields: ['sha'], ...common });
+  const sha = checkedCommit(given);
   const files: RemoteFile[] = [];
   for await (const { type, path, size, oid, lfs } of listFiles({
     repo: id,
@@ -70,10 +80,16 @@ async function ask(
     ...common,
   })) {
     if (type !== 'file' || oid === undefined || !isInside(path)) continue;
-    const checksum: Checksum = lfs
-      ? { algorithm: 'sha256', value: lfs.oid }
-      : { algorithm: 'git', value: oid };
-    files.push({ path, size: lfs?.size ?? size, hash: checksum.value, checksum });
+    const algorithm = lfs ? 'sha256' : 'git';
+    const hash = checkedHash(algorithm, lfs ? lfs.oid : oid, path);
+    files.push({
+      path,
+      size: checkedSize(lfs?.size ?? size, path),
+      hash,
+      checksum: { algorithm, value: hash },
+    });
+    if (files.length > HUB_LIMITS.files)
+      throw new UnfitAnswer(`it lists more than ${HUB_LIMITS.files} files`);
   }
   return { commit: sha, files };
 }
@@ -97,12 +113,25 @@ interface Question {
   token: string | null;
 }
 
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.name === 'TimeoutError';
+}
+
+/** Why there was no answer, or none that is understood, as a clause. */
+function whyUnreachable(error: unknown): string {
+  const { message, cause } = error as Error & { cause?: Error };
+  if (isTimeout(error)) return `it has not answered within ${HUB_LIMITS.answerMs / 1000} seconds`;
+  if (cause?.message) return cause.message;
+  // The library reads what it gets without a check of its form.
+  const isOfForm = error instanceof SyntaxError || (error instanceof TypeError && message !== 'fetch failed');
+  return isOfForm ? `its answer is not that of a hub (${message})` : message;
+}
+
 function problemOf(error: unknown, { id, revision, endpoint, token }: Question): HubError {
   const { hostname } = new URL(endpoint);
   if (!(error instanceof HubApiError)) {
-    const { message, cause } = error as Error & { cause?: Error };
     return new HubError(
-      `${hostname} could not be asked for ${id}: ${asSentence(cause?.message || message)} With HF_HUB_OFFLINE=1 only what was downloaded before is used; HF_ENDPOINT names another hub.`,
+      `${hostname} could not be asked for ${id}: ${asSentence(whyUnreachable(error))} With HF_HUB_OFFLINE=1 only what was downloaded before is used; HF_ENDPOINT names another hub.`,
       'unreachable',
     );
   }
