@@ -16,6 +16,8 @@ export class RawStream {
   /** End of the last read, where a frame's head may begin. */
   #tail = '';
   #last = '';
+  /** The stream's last frame has come; the connection may stay. */
+  isDone = false;
 
   constructor(url: string, path: string, body: object) {
     const { hostname, port } = new URL(url);
@@ -35,6 +37,8 @@ export class RawStream {
       const seen = this.#tail + data;
       for (let at = seen.indexOf('data: '); at >= 0; at = seen.indexOf('data: ', at + 6)) this.frames++;
       this.#tail = seen.slice(-5);
+      // The body's end may come in a read of its own, and the frame may lie over two.
+      this.isDone ||= (this.#last.slice(-20) + data).includes('data: [DONE]');
       this.#last = data;
       if (this.frames > 0) this.firstFrameMs ??= nowMs - startMs;
     });
@@ -43,11 +47,6 @@ export class RawStream {
       .on('close', () => {
         this.ended = this.#last;
       });
-  }
-
-  /** The stream's last frame has come; the connection may stay. */
-  get isDone(): boolean {
-    return this.#last.includes('data: [DONE]');
   }
 
   resetGap(): void {
