@@ -168,7 +168,7 @@ describe('the README, and docs/', () => {
       cwd: folder,
     });
     expect(await compiled.catch((error: unknown) => error)).toMatchObject({ stdout: '', stderr: '' });
-    expect(files).toHaveLength(14);
+    expect(files).toHaveLength(13);
   });
 
   it.each([
