@@ -125,7 +125,7 @@ export const KV_CACHE_OPTIONS = {
       group: 'KV cache',
       metavar: 'FOLDER',
       defaultText: 'none',
-      help: 'Folder in which cached prompts are kept as files too, so that they are found after a restart.',
+      help: 'Folder for cached prompts as files, which are found after a restart.',
     },
   }),
   /** Most bytes of all files in diskCachePath; the longest unused ones are removed. Default 16 GiB. */

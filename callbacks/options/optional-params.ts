@@ -142,7 +142,7 @@ export const OPTIONAL_PARAMS = {
       group: 'Models',
       isForAsking: true,
       default: true,
-      help: 'Pack a copy of the weights for the processor. --no-panels computes from the mapped GGUF and writes nothing: it starts at once, takes no second copy on the disk, and is somewhat slower.',
+      help: 'Pack a copy of the weights for the processor. --no-panels computes from the mapped GGUF instead: it starts at once, writes nothing, and is somewhat slower.',
     },
   }),
   /**
@@ -157,7 +157,7 @@ export const OPTIONAL_PARAMS = {
       unit: 'share',
       defaultText: '1',
       isForAsking: true,
-      help: 'Share of the experts of a mixture that memory is counted for. Below 1 experts are read from the disk as tokens go to them: for models larger than memory.',
+      help: "Share of a mixture's experts that memory has room for. Below 1, experts are read from the disk as tokens need them: for models larger than memory.",
     },
   }),
   /** Most requests active at once; default 64. */
@@ -537,7 +537,7 @@ export const OPTIONAL_PARAMS = {
       group: 'Running',
       metavar: 'N',
       default: 1,
-      help: 'Processes that share each layer of the model, with the same answers as one; each computes with its own threads.',
+      help: 'Processes that share each layer of the model, each with its own threads. Answers are those of one process.',
     },
   }),
   /**
@@ -551,7 +551,7 @@ export const OPTIONAL_PARAMS = {
       group: 'Running',
       metavar: 'N',
       default: 1,
-      help: 'Stages, processes that each have a part of the layers and compute for other requests at the same time, with the same answers as one.',
+      help: 'Stages: processes that each have a part of the layers and compute for different requests at the same time. Answers are those of one process.',
     },
   }),
   /**

@@ -73,7 +73,7 @@ export const ACCESS_OPTIONS = {
     {
       group: ACCESS,
       metavar: 'FILE',
-      help: 'File with the secret by which cached prompts of API keys are told apart, made if there is none. With it --disk-cache keeps them too.',
+      help: 'File with the secret that separates the cached prompts of API keys, created if missing. With it --disk-cache keeps them too.',
       defaultText: 'a secret that ends with the process',
     },
     OF_CLIENTS,

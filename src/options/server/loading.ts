@@ -80,7 +80,7 @@ export const LOADING_OPTIONS = {
   ranksAddress: ofModel(RANKS_ADDRESS, {
     group: 'Running',
     metavar: 'HOST:PORT',
-    help: 'Wait there for the other ranks, which "skein rank" starts, instead of starting them; a path with a / is for ranks of this machine.',
+    help: 'Wait here for the other ranks, which "skein rank" starts, instead of starting them; a path with a / is for ranks of this machine.',
     defaultText: 'ranks are started on this machine',
   }),
   /** A file with the secret of the ranks, at least 16 characters; needed with host:port. */
@@ -98,7 +98,7 @@ export const LOADING_OPTIONS = {
     group: 'Running',
     unit: 'seconds',
     default: DEFAULT_JOIN_TIMEOUT_MS / 1000,
-    help: 'How long the start waits for the ranks of --ranks-address; ranks that are lost later are waited for without end.',
+    help: 'How long the start waits for the ranks of --ranks-address. Ranks that are lost later are awaited without end.',
   }),
   /**
    * Number of requests that may wait in addition to those in the engine before more are refused with a
@@ -134,7 +134,7 @@ export const LOADING_OPTIONS = {
   allowImageUrls: ofServer(SWITCH, {
     group: REQUESTS,
     default: false,
-    help: 'Fetch pictures whose https: addresses requests name: from public addresses alone, without redirects, 12 MB and 5 seconds a request.',
+    help: 'Fetch pictures at https: addresses that requests name: public addresses only, no redirects, 12 MB and 5 seconds a request.',
   }),
   /** Chooses the next request by deficit round robin over queueKeys, in tokens; default false. */
   fairQueueing: ofServer(

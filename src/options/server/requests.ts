@@ -67,7 +67,7 @@ export const REQUEST_OPTIONS = {
     {
       group: REQUESTS,
       metavar: 'NAME=URL',
-      help: 'MCP server (Streamable HTTP) whose tools requests may have run here: tools of type mcp, with NAME as server_label or URL as server_url. Repeat for several. Anyone who may send requests may call its tools.',
+      help: 'MCP server (Streamable HTTP) whose tools this server runs for requests: tools of type mcp, with NAME as server_label or URL as server_url. Repeat for several. Every client may have its tools called.',
       defaultText: 'none',
     },
     OF_CLIENTS,
@@ -145,7 +145,7 @@ export const REQUEST_OPTIONS = {
   withoutPromptRule: ofServer(PROMPT_RULE, {
     group: REQUESTS,
     metavar: 'RULE',
-    help: `Keep what a rule leaves out of prompts because it changes with each request, so that nothing after it is found in the cache. ${PROMPT_RULE_NAMES.join(', ')}: the line with which Claude Code begins.`,
+    help: `Turn off a rule that removes changing text from prompts so that the cache is found. ${PROMPT_RULE_NAMES.join(', ')}: Claude Code's first line.`,
     defaultText: 'all rules apply',
   }),
   requestTimeoutSeconds: ofServer(wholeNumber(0, 2_000_000), {

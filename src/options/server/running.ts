@@ -20,7 +20,7 @@ export const RUNNING_OPTIONS = {
     {
       group: 'Running',
       default: true,
-      help: 'End the process when no model runs any more and none can be restarted. --no-exit-on-failure: keep running and answer 503.',
+      help: 'Exit when no model runs and none can be restarted. --no-exit-on-failure: keep running and answer 503.',
     },
     OF_CLIENTS,
   ),
