@@ -32,6 +32,24 @@ describe('documents', () => {
     expect(problemOf('docs/README.md', 'api.md#responses')).toBeNull();
   });
 
+  it('can be finished: pages are short, and all of them together', () => {
+    /** Words that someone has written: tables that tools write are looked things up in. */
+    const words = (path: string) =>
+      readDocument(path)
+        .replaceAll(/<!-- ([\w-]+) -->[\s\S]*?<!-- \/\1 -->/g, '')
+        .split(/\s+/).length;
+    const kinds: [pages: RegExp, each: number, together: number][] = [
+      [/^(README|docs\/[^/]+|docs\/clients\/[^/]+)\.md$/, 2600, 42_500],
+      [/^docs\/architecture\//, 2450, 29_500],
+    ];
+    for (const [pages, each, together] of kinds) {
+      const counts = documents.filter((path) => pages.test(path)).map((path) => [path, words(path)] as const);
+      expect(counts.length).toBeGreaterThan(20);
+      expect(counts.filter(([, count]) => count > each)).toEqual([]);
+      expect(counts.reduce((sum, [, count]) => sum + count, 0)).toBeLessThan(together);
+    }
+  });
+
   it('of docs/ are all in its table of contents, and say in their heading what they are about', () => {
     const listed = new Set(relativeLinks('docs/README.md').map(({ target }) => target.split('#', 1)[0]));
     const pages = documents.filter((path) => /^docs\/[^/]+\.md$/.test(path) && path !== 'docs/README.md');
